@@ -1,0 +1,22 @@
+/* A growing buffer that declares its ceiling. Errors stick: write on, ask once at the end. */
+#ifndef BASE_BUF_H
+#define BASE_BUF_H
+
+#include "base/str.h"
+
+struct buf {
+    char *at;
+    size_t len, room, ceiling;
+    enum err failed; /* ERR_MEMORY once the ceiling or memory was reached; then nothing more is added */
+};
+
+struct buf buf_new(size_t ceiling); /* takes no memory yet */
+void buf_free(struct buf *b);
+void buf_cleanup(struct buf *b); /* for AUTO(buf) struct buf b = buf_new(...) */
+void buf_add(struct buf *b, struct str s);
+void buf_addz(struct buf *b, const char *z);
+void buf_addf(struct buf *b, const char *format, ...) PRINTF_LIKE(2, 3);
+void buf_clear(struct buf *b); /* forgets the bytes and the failure, keeps the memory */
+struct str buf_str(const struct buf *b);
+
+#endif

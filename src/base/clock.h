@@ -1,0 +1,23 @@
+/* Time. Tests can move it; nothing else in the program reads a clock. */
+#ifndef BASE_CLOCK_H
+#define BASE_CLOCK_H
+
+#include <stdint.h>
+
+#define NS_PER_US INT64_C(1000)
+#define NS_PER_MS INT64_C(1000000)
+#define NS_PER_S INT64_C(1000000000)
+
+int64_t clock_ns(void);      /* monotonic: for deadlines and durations */
+int64_t clock_wall_us(void); /* microseconds since 1970, UTC: for people */
+
+/* Moves both clocks by this much from now on, on every thread. Only tests call it. */
+void clock_shift(int64_t by_ns);
+
+/* Whole milliseconds from now to `deadline_ns`, rounded up, 0 when past, at most `most`: what poll() wants. */
+int clock_ms_until(int64_t deadline_ns, int most);
+
+/* "2026-03-18T12:00:00.123Z", always 24 bytes and a NUL. */
+void clock_format_ms(int64_t wall_us, char into[25]);
+
+#endif

@@ -1,0 +1,19 @@
+/* Attributes and small macros that every room uses. */
+#ifndef BASE_DEFS_H
+#define BASE_DEFS_H
+
+#include <stddef.h>
+
+#define MUST_CHECK __attribute__((warn_unused_result))
+#define PRINTF_LIKE(format, first) __attribute__((format(printf, format, first)))
+#define UNUSED __attribute__((unused))
+
+/* AUTO(thing) struct thing *t = ...;  calls thing_cleanup(&t) when t goes out of scope. */
+#define AUTO(type) __attribute__((cleanup(type##_cleanup)))
+
+#define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
+
+/* The struct of which `pointer` is the member `member`. */
+#define OWNER_OF(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
+
+#endif

@@ -1,0 +1,26 @@
+/* Digests, keys derived from one master key, and the care secrets need. */
+#ifndef BASE_DIGEST_H
+#define BASE_DIGEST_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+#define DIGEST_LEN 32
+#define DIGEST_HEX_LEN 64
+
+struct digest {
+    uint8_t bytes[DIGEST_LEN];
+};
+
+struct digest digest_sha256(struct str data);
+struct digest digest_hmac(const struct digest *key, struct str data);
+/* HKDF-SHA-256 of the master secret; `purpose` names what the key is for, and separates it from all others. */
+enum err digest_derive(struct str master, const char *purpose, struct digest *ret) MUST_CHECK;
+
+void digest_hex(const struct digest *d, char into[DIGEST_HEX_LEN + 1]);
+bool digest_eq(const struct digest *a, const struct digest *b); /* in constant time */
+void secret_wipe(void *at, size_t len);
+
+#endif

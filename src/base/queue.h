@@ -1,0 +1,20 @@
+/* A bounded queue between threads, first in first out. Pushing never waits: full is an answer. */
+#ifndef BASE_QUEUE_H
+#define BASE_QUEUE_H
+
+#include <stdint.h>
+
+#include "base/err.h"
+
+struct queue;
+
+struct queue *queue_new(size_t room) MUST_CHECK;
+void queue_free(struct queue *q); /* items still inside are the caller's */
+
+enum err queue_push(struct queue *q, void *item) MUST_CHECK; /* ERR_FULL, ERR_CLOSED */
+/* Waits until clock_ns() reaches the deadline; ERR_TIMEOUT, or ERR_CLOSED once closed and empty. */
+enum err queue_pop(struct queue *q, int64_t deadline_ns, void **ret) MUST_CHECK;
+void queue_close(struct queue *q); /* refuses pushes and wakes every waiter */
+size_t queue_depth(struct queue *q);
+
+#endif
