@@ -5,7 +5,7 @@
 #include <stddef.h>
 
 #define MUST_CHECK __attribute__((warn_unused_result))
-#define PRINTF_LIKE(format, first) __attribute__((format(printf, format, first)))
+#define PRINTF_LIKE(text, first) __attribute__((format(printf, text, first)))
 #define UNUSED __attribute__((unused))
 
 /* AUTO(thing) struct thing *t = ...;  calls thing_cleanup(&t) when t goes out of scope. */

@@ -24,7 +24,8 @@ struct why {
     char text[512];
 };
 
-/* Writes the sentence (cut if too long; `why` may be NULL) and returns e, so that a failing function can end with it. */
+/* Writes the sentence (cut if too long; `why` may be NULL) and returns e, so that a failing function can end with it.
+ * why->text may be among the arguments: that is how a caller puts its own words before a callee's. */
 enum err why_set(struct why *why, enum err e, const char *format, ...) PRINTF_LIKE(3, 4);
 
 #endif
