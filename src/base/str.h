@@ -16,8 +16,8 @@ struct str {
 /* For printf's "%.*s". */
 #define STR_ARGS(s) (int)(s).len, (s).at
 
-struct str str_of(const char *z); /* NULL gives an absent str */
-bool str_eq(struct str a, struct str b);
+struct str str_of(const char *z);               /* NULL gives an absent str */
+bool str_eq(struct str a, struct str b);        /* absent equals absent only, not "" */
 bool str_eq_nocase(struct str a, struct str b); /* ASCII only, as HTTP and e-mail domains want */
 bool str_starts(struct str s, struct str prefix);
 struct str str_trim(struct str s); /* space, tab, CR, LF, FF, VT at both ends */
@@ -30,6 +30,8 @@ enum err str_copy(struct str s, char *into, size_t room) MUST_CHECK;
 void str_lower(char *at, size_t len); /* ASCII only, in place */
 
 bool str_is_utf8(struct str s); /* no overlong forms, surrogates or values past U+10FFFF */
+/* Bytes of the UTF-8 character that s begins with; 0 when s is empty or begins with none. */
+size_t str_utf8_len(struct str s);
 bool str_is_uuid(struct str s); /* 8-4-4-4-12 hex digits, either case */
 
 /* Decimal only, no sign for min >= 0, no spaces; ERR_INPUT unless wholly a number within the bounds. */
