@@ -6,7 +6,8 @@
 
 struct arena;
 
-/* `first` bytes come with the arena itself, more in blocks as needed, never beyond `ceiling` in all. */
+/* `first` bytes come with the arena itself, more in blocks as needed, never beyond `ceiling` in all.
+ * What it held is wiped when it goes. */
 struct arena *arena_new(size_t first, size_t ceiling) MUST_CHECK;
 void arena_free(struct arena *a); /* NULL is fine */
 void arena_cleanup(struct arena **a);
