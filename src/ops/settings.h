@@ -1,0 +1,100 @@
+/* Every setting of the program, checked and typed: the rest reads `s->probe_hold_ms`.
+ *
+ * Values come from the environment or, under the same names, from an INI file; the environment wins. NAME_FILE reads
+ * NAME's value from a file. One table (ops/settings_table.c) holds names, types, bounds, defaults and help: what is
+ * read, the messages about wrong values, --help and docs/settings.md all follow from it. */
+#ifndef OPS_SETTINGS_H
+#define OPS_SETTINGS_H
+
+#include <stdio.h>
+
+#include "base/ip.h"
+#include "base/log.h"
+#include "pg/pg.h"
+
+enum contract_name { CONTRACT_CLEANUP_V1, CONTRACT_REGISTRATION_RECOVERY };
+
+struct setting_strings {
+    const char *const *at;
+    size_t count;
+};
+
+struct setting_cidrs {
+    const struct cidr *at;
+    size_t count;
+};
+
+/* A column that refers to auth.users; its rows make a user not orphaned. Names are plain identifiers, case kept. */
+struct setting_column {
+    const char *schema, *table, *column;
+};
+
+struct setting_columns {
+    const struct setting_column *at;
+    size_t count;
+};
+
+struct setting_durations {
+    const int64_t *at_ms;
+    size_t count;
+};
+
+/* So many requests in so many seconds; 0 requests: no limit. */
+struct setting_limit {
+    int64_t requests, seconds;
+};
+
+struct settings {
+    /* Database */
+    const char *database_url;        /* NULL: the embedded cluster */
+    const char *database_direct_url; /* database_url where not set */
+    enum pg_prepare prepare;
+    int64_t database_connections;
+    bool migrate;
+    struct setting_columns ownership;
+
+    /* HTTP */
+    const char *listen, *ops_listen; /* "127.0.0.1:8080", "[::1]:8080" */
+    int64_t workers;
+    int64_t max_connections;
+    struct setting_cidrs trusted_proxies;
+    struct setting_strings cors_origins; /* "*" alone: every one */
+    int64_t drain_ms;
+
+    /* Registration recovery */
+    enum contract_name contract;
+    int64_t probe_hold_ms, probe_hold_sigma_ms, probe_timeout_ms;
+
+    /* Keys, files and logs */
+    const char *data_dir;
+    const char *secret_key; /* NULL when not set: see settings_secret_key */
+    enum log_level log_level;
+
+    /* Sentences for the log or the doctor: unknown names, files others can read, changes that need a restart. */
+    struct setting_strings warnings;
+
+    struct settings_origin *origin; /* where the values came from, and their memory */
+};
+
+/* `config_file` may be NULL. Nothing is logged; `why` is one line that names the setting, its value (never a secret's)
+ * and what was expected. */
+enum err settings_load(const char *config_file, struct settings **ret, struct why *why) MUST_CHECK;
+/* Reads the same sources again. What cannot change while the program runs keeps the old value, with a warning. The old
+ * settings stay as they are, for whoever still reads them. */
+enum err settings_reload(const struct settings *old, struct settings **ret, struct why *why) MUST_CHECK;
+void settings_free(struct settings *s); /* wipes what is secret */
+void settings_cleanup(struct settings **s);
+
+/* The master key: the setting's, or else the one in the data directory, which is made when there is none and the
+ * database is the embedded one or `demo` is set. Safe for several processes at once. The caller wipes it. */
+#define SECRET_KEY_MIN 32
+#define SECRET_KEY_MAX 512
+enum err settings_secret_key(const struct settings *s, bool demo, char into[SECRET_KEY_MAX + 1],
+                             struct why *why) MUST_CHECK;
+
+void settings_print_help(FILE *out);                              /* for --help */
+void settings_print_markdown(FILE *out);                          /* docs/settings.md */
+void settings_print_ini(FILE *out);                               /* deploy/reclaim.ini.example */
+void settings_print_current(const struct settings *s, FILE *out); /* NAME=value, secrets and passwords as *** */
+
+#endif
