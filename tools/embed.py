@@ -1,0 +1,51 @@
+#!/usr/bin/python3
+"""Writes the C file that carries migrations, the API description and pages inside the program.
+
+usage: embed.py ROOT OUTPUT
+
+See src/base/embedded.h for what the file defines. OUTPUT is left alone when it would not change.
+"""
+
+import sys
+from pathlib import Path
+
+PATTERNS = ["sql/*.sql", "sql/migrations/*.sql", "openapi/*.json", "web/**/*"]
+
+# A question mark is escaped as well: two of them in a row may begin a trigraph.
+PLAIN = {byte for byte in range(0x20, 0x7F)} - set(b'"\\?')
+
+
+def found(root):
+    paths = {path for pattern in PATTERNS for path in root.glob(pattern) if path.is_file()}
+    names = [path.relative_to(root).as_posix() for path in paths]
+    ours = [name for name in names if not any(part.startswith(".") for part in name.split("/")) and name[-1] != "~"]
+    return sorted(ours, key=lambda name: name.encode())  # the order of strcmp()
+
+
+def literal(data):
+    lines = data.splitlines(keepends=True) or [b""]
+    return "\n".join('    "' + "".join(chr(b) if b in PLAIN else f"\\{b:03o}" for b in line) + '"' for line in lines)
+
+
+def source(root):
+    names = found(root)
+    entries = []
+    for name in names:
+        data = (root / name).read_bytes()
+        entries.append(f"{{{literal(name.encode()).strip()}, {{\n{literal(data)},\n    {len(data)}}}}},\n")
+    # An array must not be empty, so a nameless entry that is not counted ends it.
+    return (
+        '#include "base/embedded.h"\n\n'
+        f"const struct embedded embedded_files[] = {{\n{''.join(entries)}{{\"\", {{\"\", 0}}}},\n}};\n"
+        f"const size_t embedded_count = {len(names)};\n"
+    )
+
+
+def main():
+    root, output = Path(sys.argv[1]), Path(sys.argv[2])
+    text = source(root)
+    if not output.exists() or output.read_text() != text:
+        output.write_text(text)
+
+
+main()
