@@ -19,16 +19,20 @@ void json_open(struct json_writer *w, char bracket);
 void json_close(struct json_writer *w, char bracket);
 void json_key(struct json_writer *w, const char *key);
 void json_str(struct json_writer *w, struct str s); /* absent becomes null */
+/* At most so many bytes between the quotes, and "…" behind them when that was not all. */
+void json_str_cut(struct json_writer *w, struct str s, size_t most);
 void json_i64(struct json_writer *w, int64_t n);
+void json_double(struct json_writer *w, double r); /* null when not finite */
 void json_bool(struct json_writer *w, bool b);
-void json_null(struct json_writer *w);
+void json_nil(struct json_writer *w); /* jansson's json_null is a value */
 void json_raw(struct json_writer *w, struct str json); /* finished JSON, trusted */
 
-/* Reading: one object, UTF-8, no duplicate keys, no NUL in strings, nothing behind it. NULL otherwise; `why` says where.
+/* Reading: one object, UTF-8, no duplicate keys, no NUL in strings, at most 32 levels deep, nothing behind it.
+ * NULL otherwise; `why` says what and where without quoting the text.
  * The caller json_decref()s it; AUTO(json) json_t *root does so by itself. */
 json_t *json_read_object(struct str text, struct why *why) MUST_CHECK;
 void json_cleanup(json_t **root);
-/* The member as a string; ERR_MISSING when absent, ERR_INPUT when of another type. */
+/* The member as a string, which lives as long as the object; ERR_MISSING when absent, ERR_INPUT when of another type. */
 enum err json_get_str(const json_t *object, const char *key, struct str *ret) MUST_CHECK;
 
 #endif
