@@ -3,6 +3,7 @@
 #define BASE_CLOCK_H
 
 #include <stdint.h>
+#include <time.h>
 
 #define NS_PER_US INT64_C(1000)
 #define NS_PER_MS INT64_C(1000000)
@@ -13,6 +14,10 @@ int64_t clock_wall_us(void); /* microseconds since 1970, UTC: for people */
 
 /* Moves both clocks by this much from now on, on every thread. Only tests call it. */
 void clock_shift(int64_t by_ns);
+
+/* The instant that CLOCK_MONOTONIC itself shows when clock_ns() shows at_ns, for the system calls that sleep until one.
+ * A later shift does not reach who sleeps: wake now and then to look. */
+struct timespec clock_unshifted(int64_t at_ns);
 
 /* Whole milliseconds from now to `deadline_ns`, rounded up, 0 when past, at most `most`: what poll() wants. */
 int clock_ms_until(int64_t deadline_ns, int most);
