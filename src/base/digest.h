@@ -16,7 +16,8 @@ struct digest {
 
 struct digest digest_sha256(struct str data);
 struct digest digest_hmac(const struct digest *key, struct str data);
-/* HKDF-SHA-256 of the master secret; `purpose` names what the key is for, and separates it from all others. */
+/* HKDF-SHA-256 of the master secret; `purpose` names what the key is for, and separates it from all others.
+ * RFC 5869 without salt, the purpose as info. ERR_INPUT when the secret is empty. */
 enum err digest_derive(struct str master, const char *purpose, struct digest *ret) MUST_CHECK;
 
 void digest_hex(const struct digest *d, char into[DIGEST_HEX_LEN + 1]);

@@ -1,0 +1,60 @@
+#include "base/digest.h"
+
+#include <openssl/core_names.h>
+#include <openssl/kdf.h>
+#include <sodium.h>
+#include <string.h>
+
+struct digest digest_sha256(struct str data)
+{
+    struct digest d;
+    crypto_hash_sha256(d.bytes, (const unsigned char *)data.at, data.len);
+    return d;
+}
+
+struct digest digest_hmac(const struct digest *key, struct str data)
+{
+    _Static_assert(crypto_auth_hmacsha256_KEYBYTES == DIGEST_LEN, "a digest serves as a key");
+    struct digest d;
+    crypto_auth_hmacsha256(d.bytes, (const unsigned char *)data.at, data.len, key->bytes);
+    return d;
+}
+
+enum err digest_derive(struct str master, const char *purpose, struct digest *ret)
+{
+    if (!master.at || master.len == 0)
+        return ERR_INPUT;
+
+    EVP_KDF *kdf = EVP_KDF_fetch(NULL, OSSL_KDF_NAME_HKDF, NULL);
+    EVP_KDF_CTX *context = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
+    /* OpenSSL takes all parameters as writable and writes none of these. */
+    OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)"SHA256", 0),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)master.at, master.len),
+        OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_INFO, (void *)purpose, strlen(purpose)),
+        OSSL_PARAM_construct_end(),
+    };
+    struct digest key;
+    enum err e = context && EVP_KDF_derive(context, key.bytes, sizeof key.bytes, parameters) == 1 ? OK : ERR_SYSTEM;
+    EVP_KDF_CTX_free(context);
+    EVP_KDF_free(kdf);
+    if (!e)
+        *ret = key;
+    secret_wipe(&key, sizeof key);
+    return e;
+}
+
+void digest_hex(const struct digest *d, char into[DIGEST_HEX_LEN + 1])
+{
+    sodium_bin2hex(into, DIGEST_HEX_LEN + 1, d->bytes, sizeof d->bytes);
+}
+
+bool digest_eq(const struct digest *a, const struct digest *b)
+{
+    return sodium_memcmp(a->bytes, b->bytes, DIGEST_LEN) == 0;
+}
+
+void secret_wipe(void *at, size_t len)
+{
+    sodium_memzero(at, len);
+}
