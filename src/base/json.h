@@ -24,7 +24,7 @@ void json_str_cut(struct json_writer *w, struct str s, size_t most);
 void json_i64(struct json_writer *w, int64_t n);
 void json_double(struct json_writer *w, double r); /* null when not finite */
 void json_bool(struct json_writer *w, bool b);
-void json_nil(struct json_writer *w); /* jansson's json_null is a value */
+void json_nil(struct json_writer *w);                  /* jansson's json_null is a value */
 void json_raw(struct json_writer *w, struct str json); /* finished JSON, trusted */
 
 /* Reading: one object, UTF-8, no duplicate keys, no NUL in strings, at most 32 levels deep, nothing behind it.
@@ -32,7 +32,7 @@ void json_raw(struct json_writer *w, struct str json); /* finished JSON, trusted
  * The caller json_decref()s it; AUTO(json) json_t *root does so by itself. */
 json_t *json_read_object(struct str text, struct why *why) MUST_CHECK;
 void json_cleanup(json_t **root);
-/* The member as a string, which lives as long as the object; ERR_MISSING when absent, ERR_INPUT when of another type. */
+/* The member as a string, valid as long as the object; ERR_MISSING when absent, ERR_INPUT when of another type. */
 enum err json_get_str(const json_t *object, const char *key, struct str *ret) MUST_CHECK;
 
 #endif
