@@ -1,0 +1,115 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+
+/* A pipe takes this much in one piece, so lines of several threads and programs never mix. */
+#define LINE_ROOM PIPE_BUF
+#define VALUE_MOST 1024
+
+static _Atomic int threshold = LOG_INFO;
+static _Atomic int to_fd = STDERR_FILENO;
+static _Thread_local const char *correlation;
+
+void log_threshold(enum log_level level)
+{
+    atomic_store(&threshold, (int)level);
+}
+
+void log_correlate(const char *correlation_id)
+{
+    correlation = correlation_id;
+}
+
+void log_to_fd(int fd)
+{
+    atomic_store(&to_fd, fd);
+}
+
+static const char *level_name(enum log_level level)
+{
+    switch (level) {
+    case LOG_DEBUG:
+        return "debug";
+    case LOG_INFO:
+        return "info";
+    case LOG_WARN:
+        return "warn";
+    case LOG_ERROR:
+        return "error";
+    }
+    return "unknown";
+}
+
+static void add_value(struct json_writer *w, const struct log_field *field)
+{
+    size_t left = w->out->ceiling - w->out->len;
+    switch (field->kind) {
+    case FIELD_STR:
+        /* 5 bytes for the quotes and "…". */
+        json_str_cut(w, field->s, left < VALUE_MOST + 5 ? (left > 5 ? left - 5 : 0) : VALUE_MOST);
+        break;
+    case FIELD_INT:
+        json_i64(w, field->n);
+        break;
+    case FIELD_REAL:
+        json_double(w, field->r);
+        break;
+    }
+}
+
+/* All of the field, its value cut if need be, or nothing of it. */
+static void add_field(struct json_writer *w, const struct log_field *field)
+{
+    const struct json_writer before = *w;
+    size_t len = w->out->len;
+    json_key(w, field->name);
+    if (!w->out->failed)
+        add_value(w, field);
+    if (w->out->failed) {
+        w->out->failed = OK;
+        w->out->len = len;
+        *w = before;
+    }
+}
+
+static void add_line(struct buf *line, enum log_level level, const char *event, const struct log_field *fields,
+                     size_t count)
+{
+    static const struct str end = {"}\n", 2};
+    char time[25];
+    clock_format_ms(clock_wall_us(), time);
+
+    line->ceiling -= end.len;
+    struct json_writer w = json_to(line);
+    json_open(&w, '{');
+    add_field(&w, &F_STR("time", time));
+    add_field(&w, &F_STR("level", level_name(level)));
+    add_field(&w, &F_STR("event", event));
+    if (correlation)
+        add_field(&w, &F_STR("correlation_id", correlation));
+    for (size_t i = 0; i < count; i++)
+        add_field(&w, &fields[i]);
+    line->ceiling += end.len;
+    buf_add(line, end);
+}
+
+void log_write(enum log_level level, const char *event, const struct log_field *fields, size_t count)
+{
+    if ((int)level < atomic_load(&threshold))
+        return;
+
+    int saved = errno;
+    char bytes[LINE_ROOM + 1];
+    struct buf line = buf_over(bytes, sizeof bytes);
+    add_line(&line, level, event, fields, count);
+    /* Nobody is left to tell when the log itself cannot be written; the rest of a torn line would only confuse. */
+    while (write(atomic_load(&to_fd), line.at, line.len) < 0 && errno == EINTR)
+        ;
+    errno = saved;
+}
