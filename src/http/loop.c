@@ -1,0 +1,201 @@
+#include "http/loop.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+
+/* libmicrohttpd walks all its suspended connections whenever one resumes: a tick gathers those that leave together. */
+#define RELEASE_TICK_NS (4 * NS_PER_MS)
+#define DEADLINE_TICK_NS (50 * NS_PER_MS)
+/* Per connection, for the head of a request and of its answer; large enough for bearer tokens at the gate. */
+#define CONNECTION_MEMORY ((size_t)16 * 1024)
+
+METRIC_COUNTER(cut_off, "reclaim_http_cut_off_total", "Connections closed because no whole request came in time.");
+
+static _Thread_local const struct loop *running; /* the loop whose thread this is */
+
+static void quietly(void *context, const char *format, va_list arguments)
+{
+    (void)context, (void)format, (void)arguments; /* may quote the request; our own counters tell enough */
+}
+
+static struct MHD_Daemon *daemon_new(struct loop *loop)
+{
+    const struct server_config *config = &loop->server->config;
+    int listener = dup(loop->server->listener);
+    if (listener < 0)
+        return NULL;
+    unsigned connections = (unsigned)(config->connections_max / config->loops);
+    struct MHD_Daemon *daemon =
+        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, visit_handle,
+                         loop, MHD_OPTION_EXTERNAL_LOGGER, quietly, NULL, MHD_OPTION_LISTEN_SOCKET, listener,
+                         MHD_OPTION_CONNECTION_LIMIT, connections ? connections : 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                         CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED,
+                         visit_completed, loop, MHD_OPTION_NOTIFY_CONNECTION, peer_notify, loop,
+                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(config->idle_ns / NS_PER_S + 1), MHD_OPTION_END);
+    if (!daemon)
+        close(listener);
+    return daemon;
+}
+
+static bool watch(struct loop *loop, int fd)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+    return epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+enum err loop_open(struct loop *loop, struct server *server, struct why *why)
+{
+    *loop = (struct loop){.server = server, .epoll = -1, .wake = -1};
+    pthread_mutex_init(&loop->inbox_lock, NULL);
+    wheel_init(&loop->parked, RELEASE_TICK_NS, clock_ns());
+    wheel_init(&loop->deadlines, DEADLINE_TICK_NS, clock_ns());
+    loop->epoll = epoll_create1(EPOLL_CLOEXEC);
+    loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (loop->epoll < 0 || loop->wake < 0 || !watch(loop, loop->wake))
+        return why_set(why, ERR_SYSTEM, "cannot make an event loop: %s", strerror(errno));
+
+    loop->daemon = daemon_new(loop);
+    const union MHD_DaemonInfo *info =
+        loop->daemon ? MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
+    if (!info || !watch(loop, info->epoll_fd))
+        return why_set(why, ERR_SYSTEM, "cannot start serving HTTP on %s: %s", server->config.address, strerror(errno));
+    return OK;
+}
+
+void loop_close(struct loop *loop)
+{
+    if (loop->daemon)
+        MHD_stop_daemon(loop->daemon);
+    if (loop->wake >= 0)
+        close(loop->wake);
+    if (loop->epoll >= 0)
+        close(loop->epoll);
+    pthread_mutex_destroy(&loop->inbox_lock);
+}
+
+void loop_wake(struct loop *loop)
+{
+    uint64_t one = 1;
+    ssize_t written = write(loop->wake, &one, sizeof one);
+    (void)written; /* fails only when the counter is full, and then the loop wakes anyway */
+}
+
+void loop_take_reply(struct visit *visit)
+{
+    struct loop *loop = visit->loop;
+    if (running == loop) { /* still inside the handler, which looks at the state when it is back */
+        visit->state = VISIT_REPLIED;
+        return;
+    }
+    pthread_mutex_lock(&loop->inbox_lock);
+    bool was_empty = !loop->inbox;
+    visit->next = loop->inbox;
+    loop->inbox = visit;
+    pthread_mutex_unlock(&loop->inbox_lock);
+    if (was_empty)
+        loop_wake(loop);
+}
+
+static void let_go(struct visit *visit)
+{
+    visit->state = VISIT_DUE;
+    MHD_resume_connection(visit->connection);
+}
+
+/* Answers that other threads have finished: park them, or let them go when their instant has come. */
+static void empty_inbox(struct loop *loop)
+{
+    pthread_mutex_lock(&loop->inbox_lock);
+    struct visit *visit = loop->inbox;
+    loop->inbox = NULL;
+    pthread_mutex_unlock(&loop->inbox_lock);
+
+    int64_t now = clock_ns();
+    while (visit) {
+        struct visit *next = visit->next;
+        atomic_fetch_sub(&loop->working, 1);
+        visit->state = VISIT_REPLIED;
+        if (visit->release_ns > now) {
+            wheel_add(&loop->parked, &visit->parked, visit->release_ns);
+            atomic_fetch_add(&loop->held, 1);
+        } else {
+            let_go(visit);
+        }
+        visit = next;
+    }
+}
+
+static void release_due(struct loop *loop)
+{
+    struct wheel_entry *entry;
+    int64_t now = clock_ns();
+    while ((entry = wheel_expire(&loop->parked, now))) {
+        atomic_fetch_sub(&loop->held, 1);
+        let_go(OWNER_OF(entry, struct visit, parked));
+    }
+}
+
+/* Who has not brought a whole request in time is cut off; libmicrohttpd sees the end and cleans up. */
+static void cut_off_late(struct loop *loop)
+{
+    struct wheel_entry *entry;
+    int64_t now = clock_ns();
+    while ((entry = wheel_expire(&loop->deadlines, now))) {
+        counter_add(&cut_off, 1);
+        shutdown(OWNER_OF(entry, struct peer, deadline)->fd, SHUT_RDWR);
+    }
+}
+
+static int wait_ms(struct loop *loop)
+{
+    MHD_UNSIGNED_LONG_LONG daemon_ms;
+    int64_t next_ns = wheel_next_ns(&loop->parked), cut_ns = wheel_next_ns(&loop->deadlines);
+    int ms = clock_ms_until(next_ns < cut_ns ? next_ns : cut_ns, 1000);
+    if (MHD_get_timeout(loop->daemon, &daemon_ms) == MHD_YES && daemon_ms < (unsigned)ms)
+        ms = (int)daemon_ms;
+    return ms;
+}
+
+static void stop_listening(struct loop *loop)
+{
+    MHD_socket listener = MHD_quiesce_daemon(loop->daemon);
+    if (listener != MHD_INVALID_SOCKET)
+        close(listener);
+    loop->quiet = true;
+}
+
+void *loop_run(void *context)
+{
+    struct loop *loop = context;
+    struct server *server = loop->server;
+    running = loop;
+    for (;;) {
+        struct epoll_event events[2];
+        int ready = epoll_wait(loop->epoll, events, COUNT_OF(events), wait_ms(loop));
+        for (int i = 0; i < ready; i++) {
+            uint64_t count;
+            if (events[i].data.fd == loop->wake && read(loop->wake, &count, sizeof count) < 0)
+                continue;
+        }
+        empty_inbox(loop);
+        release_due(loop);
+        cut_off_late(loop);
+        MHD_run(loop->daemon);
+
+        if (!atomic_load(&server->draining))
+            continue;
+        if (!loop->quiet)
+            stop_listening(loop);
+        if (loop->visits == 0)
+            return NULL;
+        if (clock_ns() >= atomic_load(&server->drain_until_ns))
+            return loop;
+    }
+}

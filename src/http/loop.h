@@ -1,0 +1,76 @@
+/* Private to src/http: one event loop and what it knows of each connection and request. */
+#ifndef HTTP_LOOP_H
+#define HTTP_LOOP_H
+
+#include <microhttpd.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/buf.h"
+#include "base/wheel.h"
+#include "http/server.h"
+
+struct loop;
+
+/* The server's side of a request; lies in the request's own arena. */
+struct visit {
+    struct request rq;
+    struct loop *loop;
+    struct MHD_Connection *connection;
+    struct buf body;
+    struct wheel_entry parked;
+    int64_t release_ns;
+    struct visit *next; /* in the loop's inbox */
+    unsigned path_methods;
+    enum { VISIT_READING, VISIT_WORKING, VISIT_REPLIED, VISIT_DUE } state;
+    bool too_large, malformed;
+};
+
+/* A connection, and the instant by which it must have brought its next whole request. */
+struct peer {
+    struct wheel_entry deadline;
+    struct loop *loop;
+    int fd;
+};
+
+struct loop {
+    struct server *server;
+    struct MHD_Daemon *daemon;
+    pthread_t thread;
+    int epoll, wake;
+    struct wheel parked, deadlines;
+    pthread_mutex_t inbox_lock;
+    struct visit *inbox; /* answered on other threads; newest first */
+    int visits;          /* requests begun and not completed */
+    bool quiet;          /* listens no more */
+    atomic_int connections, working, held;
+};
+
+struct server {
+    struct server_config config;
+    _Atomic(const struct http_policy *) policy;
+    int listener;
+    char address[80];
+    atomic_bool draining;
+    _Atomic int64_t drain_until_ns;
+    struct loop *loops;
+};
+
+/* Begins with the wake-up and the daemon in its epoll set; the thread is started separately. */
+enum err loop_open(struct loop *loop, struct server *server, struct why *why) MUST_CHECK;
+void *loop_run(void *loop); /* a thread's body; returns NULL when everything was answered, the loop otherwise */
+void loop_close(struct loop *loop);
+void loop_wake(struct loop *loop);
+
+/* Hands an answered request to its loop; from any thread. */
+void loop_take_reply(struct visit *visit);
+
+/* visit.c: libmicrohttpd's callbacks. */
+enum MHD_Result visit_handle(void *loop, struct MHD_Connection *connection, const char *url, const char *method,
+                             const char *version, const char *data, size_t *data_len, void **context);
+void visit_completed(void *loop, struct MHD_Connection *connection, void **context,
+                     enum MHD_RequestTerminationCode why);
+void peer_notify(void *loop, struct MHD_Connection *connection, void **context,
+                 enum MHD_ConnectionNotificationCode what);
+
+#endif

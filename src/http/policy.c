@@ -1,0 +1,77 @@
+#include "http/policy.h"
+
+#include <string.h>
+
+static bool is_proxy(const struct http_policy *policy, const struct ip *ip)
+{
+    for (size_t i = 0; i < policy->proxy_count; i++)
+        if (cidr_holds(&policy->proxies[i], ip))
+            return true;
+    return false;
+}
+
+/* The part behind the last comma, taken off the end of *list. */
+static struct str last_hop(struct str *list)
+{
+    size_t start = list->len;
+    while (start > 0 && list->at[start - 1] != ',')
+        start--;
+    struct str hop = str_trim((struct str){list->at + start, list->len - start});
+    list->len = start ? start - 1 : 0;
+    return hop;
+}
+
+/* Some proxies write "192.0.2.1:4711" or "[2001:db8::1]:4711". */
+static enum err hop_parse(struct str hop, struct ip *ret)
+{
+    if (ip_parse(hop, ret) == OK)
+        return OK;
+    for (size_t i = hop.len; i > 0; i--)
+        if (hop.at[i - 1] == ':')
+            return ip_parse((struct str){hop.at, i - 1}, ret);
+    return ERR_INPUT;
+}
+
+struct ip client_behind(const struct http_policy *policy, struct ip peer, struct str forwarded)
+{
+    struct ip client = peer;
+    while (forwarded.len > 0 && is_proxy(policy, &client)) {
+        struct ip hop;
+        if (hop_parse(last_hop(&forwarded), &hop))
+            return client; /* a proxy of ours wrote nonsense: the last address known to be true counts */
+        client = hop;
+    }
+    return client;
+}
+
+static bool origin_allowed(const struct http_policy *policy, struct str origin)
+{
+    for (size_t i = 0; i < policy->origin_count; i++)
+        if (str_eq(origin, str_of(policy->origins[i])))
+            return true;
+    return false;
+}
+
+void cors_headers(const struct http_policy *policy, struct request *rq, struct str origin, unsigned preflight_methods)
+{
+    bool any = policy->origin_count == 1 && strcmp(policy->origins[0], "*") == 0;
+    if (!any)
+        reply_header(rq, "Vary", "Origin");
+    if (any)
+        reply_header(rq, "Access-Control-Allow-Origin", "*");
+    else if (origin.at && origin_allowed(policy, origin))
+        reply_header(rq, "Access-Control-Allow-Origin", arena_copy(rq->arena, origin).at);
+    else
+        return;
+
+    if (!preflight_methods) {
+        reply_header(rq, "Access-Control-Expose-Headers",
+                     "x-correlation-id, retry-after, x-ratelimit-limit, x-ratelimit-remaining, x-ratelimit-reset, "
+                     "ratelimit-policy, ratelimit");
+        return;
+    }
+    reply_header(rq, "Access-Control-Allow-Methods", methods_list(rq->arena, preflight_methods).at);
+    reply_header(rq, "Access-Control-Allow-Headers",
+                 "authorization, apikey, x-client-info, content-type, x-correlation-id");
+    reply_header(rq, "Access-Control-Max-Age", "86400");
+}

@@ -1,0 +1,31 @@
+#include "base/buf.h"
+#include "base/json.h"
+#include "http/request.h"
+
+void reply_header(struct request *rq, const char *name, const char *value)
+{
+    struct reply_header *header = value ? arena_take(rq->arena, sizeof *header) : NULL;
+    if (!header)
+        return;
+    *header = (struct reply_header){name, value, rq->reply.headers};
+    rq->reply.headers = header;
+}
+
+void reply_body(struct request *rq, const char *content_type, struct str body)
+{
+    rq->reply.content_type = content_type;
+    rq->reply.body = body;
+}
+
+void reply_error(struct request *rq, const char *code, const char *message)
+{
+    AUTO(buf) struct buf out = buf_new(2048);
+    struct json_writer w = json_to(&out);
+    json_open(&w, '{');
+    json_key(&w, "error");
+    json_str(&w, str_of(code));
+    json_key(&w, "message");
+    json_str(&w, str_of(message));
+    json_close(&w, '}');
+    reply_body(rq, "application/json", arena_copy(rq->arena, buf_str(&out)));
+}

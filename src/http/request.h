@@ -1,0 +1,66 @@
+/* One request, as its handler sees it, and the answer it gets. */
+#ifndef HTTP_REQUEST_H
+#define HTTP_REQUEST_H
+
+#include "base/arena.h"
+#include "base/ip.h"
+#include "http/hold.h"
+
+enum method {
+    METHOD_GET = 1,
+    METHOD_HEAD = 2,
+    METHOD_POST = 4,
+    METHOD_PUT = 8,
+    METHOD_DELETE = 16,
+    METHOD_PATCH = 32,
+    METHOD_OPTIONS = 64,
+    METHOD_OTHER = 128,
+};
+
+enum method method_parse(const char *name);
+
+struct reply_header {
+    const char *name; /* a constant */
+    const char *value;
+    struct reply_header *next;
+};
+
+struct reply {
+    int status;
+    const char *content_type; /* a constant */
+    struct str body;          /* of the request's arena, or a constant */
+    struct reply_header *headers;
+};
+
+struct route;
+struct family;
+
+struct request {
+    struct arena *arena; /* goes once the answer has left */
+    const struct route *route;
+    const struct family *family;
+    enum method method;
+    struct str path;
+    struct str body;         /* only until the handler returns: copy into the arena what lives longer */
+    struct ip client;        /* behind trusted proxies; never logged or stored in clear */
+    char correlation_id[37]; /* the caller's, or made */
+    int64_t arrived_ns;      /* when the last byte of the body was read */
+    struct hold hold;
+    struct reply reply;
+};
+
+/* A request header's value; absent when there is none. On the loop's thread, in the handler. */
+struct str request_header(const struct request *rq, const char *name);
+/* Takes over the caller's correlation id from the body. */
+void request_correlate(struct request *rq, struct str uuid);
+
+/* Answering, in any order, then reply_send once, from any thread. `name` and `content_type` are constants; values and
+ * bodies are taken as they are, so let them come from the request's arena. */
+void reply_header(struct request *rq, const char *name, const char *value);
+void reply_body(struct request *rq, const char *content_type, struct str body);
+/* `{"error":code,"message":message}`: errors outside /functions/v1. */
+void reply_error(struct request *rq, const char *code, const char *message);
+/* The request is the server's again: the caller must not touch it afterwards. */
+void reply_send(struct request *rq, int status);
+
+#endif

@@ -1,0 +1,74 @@
+#include "http/router.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    enum method method;
+} methods[] = {
+    {"GET", METHOD_GET},       {"HEAD", METHOD_HEAD},   {"POST", METHOD_POST},       {"PUT", METHOD_PUT},
+    {"DELETE", METHOD_DELETE}, {"PATCH", METHOD_PATCH}, {"OPTIONS", METHOD_OPTIONS},
+};
+
+enum method method_parse(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(methods); i++)
+        if (strcmp(name, methods[i].name) == 0)
+            return methods[i].method;
+    return METHOD_OTHER;
+}
+
+struct str methods_list(struct arena *arena, unsigned known)
+{
+    struct str list = STR("");
+    for (size_t i = 0; i < COUNT_OF(methods); i++)
+        if (known & methods[i].method)
+            list = arena_printf(arena, "%s%s%s", list.at ? list.at : "", list.len ? ", " : "", methods[i].name);
+    return list;
+}
+
+unsigned router_find(const struct router *router, struct request *rq)
+{
+    for (size_t i = 0; i < router->family_count && !rq->family; i++)
+        if (str_starts(rq->path, str_of(router->families[i].prefix)))
+            rq->family = &router->families[i];
+    if (!rq->family) /* "*" of an OPTIONS request, or a path without its slash */
+        rq->family = &router->families[router->family_count - 1];
+
+    unsigned known = 0;
+    for (size_t i = 0; i < router->route_count; i++) {
+        const struct route *route = &router->routes[i];
+        if (!str_eq(rq->path, str_of(route->path)))
+            continue;
+        known |= route->method;
+        /* A HEAD is a GET whose body stays here: libmicrohttpd sees to that. */
+        if (route->method == METHOD_GET)
+            known |= METHOD_HEAD;
+        if (route->method == rq->method || (route->method == METHOD_GET && rq->method == METHOD_HEAD))
+            rq->route = route;
+    }
+    if (known && rq->family->cors)
+        known |= METHOD_OPTIONS;
+    return known;
+}
+
+void refuse_plainly(struct request *rq, int status)
+{
+    switch (status) {
+    case 400:
+        reply_error(rq, "BAD_REQUEST", "The request is not well-formed HTTP.");
+        return;
+    case 404:
+        reply_error(rq, "NOT_FOUND", "There is nothing at this address. /openapi.json lists what there is.");
+        return;
+    case 405:
+        reply_error(rq, "METHOD_NOT_ALLOWED", "This address does not take that method; see the Allow header.");
+        return;
+    case 413:
+        reply_error(rq, "TOO_LARGE", "The body is larger than 16 KiB.");
+        return;
+    default:
+        reply_error(rq, "UNAVAILABLE", "Reclaim cannot answer right now. Please try again in a moment.");
+        return;
+    }
+}

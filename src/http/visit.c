@@ -1,0 +1,274 @@
+/* The life of one request, from its first line to the last byte of its answer, on its loop's thread. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "http/loop.h"
+#include "http/strict.h"
+
+/* One request's arena: most take no more than the first block while they are held. */
+#define ARENA_FIRST ((size_t)1200)
+#define ARENA_MAX ((size_t)256 * 1024)
+
+static const double lateness_bounds[] = {0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.010, 0.015,
+                                         0.020, 0.025, 0.030, 0.040, 0.050, 0.100,  0.500};
+
+METRIC_COUNTER(answers, "reclaim_http_answers_total", "Answers given.", "route", "status");
+METRIC_HISTOGRAM(work, "reclaim_http_work_seconds", "From a request's last byte until its answer is ready.",
+                 metric_seconds, "route");
+METRIC_HISTOGRAM(lateness, "reclaim_http_release_lateness_seconds",
+                 "From the instant a held answer may leave until it is handed to the network.", lateness_bounds);
+
+static const char *route_name(const struct request *rq)
+{
+    return rq->route ? rq->route->path : "none";
+}
+
+static struct visit *visit_of(const struct request *rq)
+{
+    return OWNER_OF(rq, struct visit, rq);
+}
+
+struct str request_header(const struct request *rq, const char *name)
+{
+    const char *value = NULL;
+    size_t len = 0;
+    MHD_lookup_connection_value_n(visit_of(rq)->connection, MHD_HEADER_KIND, name, strlen(name), &value, &len);
+    return (struct str){value, value ? len : 0};
+}
+
+void request_correlate(struct request *rq, struct str uuid)
+{
+    memcpy(rq->correlation_id, uuid.at, 36);
+    str_lower(rq->correlation_id, 36);
+    log_correlate(rq->correlation_id);
+}
+
+/* Repeated X-Forwarded-For headers are one list, in order. */
+static enum MHD_Result gather_forwarded(void *context, enum MHD_ValueKind kind, const char *key, const char *value)
+{
+    (void)kind;
+    struct buf *list = context;
+    if (value && str_eq_nocase(str_of(key), STR("X-Forwarded-For"))) {
+        if (list->len)
+            buf_addz(list, ",");
+        buf_addz(list, value);
+    }
+    return MHD_YES;
+}
+
+static struct ip client_of(struct visit *visit)
+{
+    const union MHD_ConnectionInfo *info =
+        MHD_get_connection_info(visit->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    struct ip peer = ip_of_sockaddr(info->client_addr);
+    const struct http_policy *policy = atomic_load(&visit->loop->server->policy);
+    if (policy->proxy_count == 0)
+        return peer;
+    AUTO(buf) struct buf forwarded = buf_new(REQUEST_BODY_MAX);
+    MHD_get_connection_values(visit->connection, MHD_HEADER_KIND, gather_forwarded, &forwarded);
+    return client_behind(policy, peer, buf_str(&forwarded));
+}
+
+static void deadline_in(struct MHD_Connection *connection, int64_t ns)
+{
+    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    struct peer *peer = info ? info->socket_context : NULL;
+    if (!peer)
+        return;
+    wheel_cancel(&peer->loop->deadlines, &peer->deadline);
+    if (ns)
+        wheel_add(&peer->loop->deadlines, &peer->deadline, clock_ns() + ns);
+}
+
+void peer_notify(void *context, struct MHD_Connection *connection, void **peer_context,
+                 enum MHD_ConnectionNotificationCode what)
+{
+    struct loop *loop = context;
+    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+        struct peer *peer = calloc(1, sizeof *peer);
+        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+        atomic_fetch_add(&loop->connections, 1);
+        *peer_context = peer;
+        if (!peer)
+            return; /* served all the same, under libmicrohttpd's own inactivity time-out */
+        peer->loop = loop;
+        peer->fd = info->connect_fd;
+        wheel_add(&loop->deadlines, &peer->deadline, clock_ns() + loop->server->config.request_deadline_ns);
+        return;
+    }
+    atomic_fetch_sub(&loop->connections, 1);
+    struct peer *peer = *peer_context;
+    if (peer)
+        wheel_cancel(&loop->deadlines, &peer->deadline);
+    free(peer);
+    *peer_context = NULL;
+}
+
+static struct visit *visit_new(struct loop *loop, struct MHD_Connection *connection, const char *url,
+                               const char *method)
+{
+    struct arena *arena = arena_new(ARENA_FIRST, ARENA_MAX);
+    struct visit *visit = arena ? arena_take(arena, sizeof *visit) : NULL;
+    if (!visit) {
+        arena_free(arena);
+        return NULL;
+    }
+    visit->loop = loop;
+    visit->connection = connection;
+    visit->body = buf_new(REQUEST_BODY_MAX);
+    visit->rq.arena = arena;
+    visit->rq.method = method_parse(method);
+    visit->rq.path = arena_copy(arena, str_of(url));
+    loop->visits++;
+    return visit;
+}
+
+void visit_completed(void *context, struct MHD_Connection *connection, void **visit_context,
+                     enum MHD_RequestTerminationCode how)
+{
+    (void)how;
+    struct loop *loop = context;
+    struct visit *visit = *visit_context;
+    if (!visit)
+        return;
+    buf_free(&visit->body);
+    arena_free(visit->rq.arena);
+    *visit_context = NULL;
+    loop->visits--;
+    deadline_in(connection, loop->server->config.idle_ns);
+}
+
+static enum MHD_Result answer(struct visit *visit)
+{
+    struct request *rq = &visit->rq;
+    struct server *server = visit->loop->server;
+    struct MHD_Response *response = MHD_create_response_from_buffer(
+        rq->reply.body.len, (void *)(uintptr_t)rq->reply.body.at, MHD_RESPMEM_PERSISTENT);
+    if (!response)
+        return MHD_NO;
+
+    if (rq->reply.content_type)
+        MHD_add_response_header(response, "Content-Type", rq->reply.content_type);
+    MHD_add_response_header(response, "Cache-Control", "no-store");
+    MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
+    MHD_add_response_header(response, "X-Correlation-Id", rq->correlation_id);
+    for (const struct reply_header *h = rq->reply.headers; h; h = h->next)
+        MHD_add_response_header(response, h->name, h->value);
+    if (visit->malformed || atomic_load(&server->draining))
+        MHD_add_response_header(response, "Connection", "close");
+
+    if (rq->hold.until_ns)
+        histogram_observe(&lateness, (double)(clock_ns() - visit->release_ns) / (double)NS_PER_S);
+    char status[12];
+    snprintf(status, sizeof status, "%d", rq->reply.status);
+    counter_add(&answers, 1, route_name(rq), status);
+    enum MHD_Result queued = MHD_queue_response(visit->connection, (unsigned)rq->reply.status, response);
+    MHD_destroy_response(response);
+    return queued;
+}
+
+/* Everything a request can be told without looking at its body. */
+static void dispatch(struct visit *visit)
+{
+    struct request *rq = &visit->rq;
+    const struct http_policy *policy = atomic_load(&visit->loop->server->policy);
+    bool preflight = rq->family->cors && rq->method == METHOD_OPTIONS && visit->path_methods;
+    if (rq->family->cors)
+        cors_headers(policy, rq, request_header(rq, "Origin"), preflight ? visit->path_methods : 0);
+
+    if (preflight) {
+        reply_send(rq, 204);
+    } else if (!rq->route) {
+        if (visit->path_methods)
+            reply_header(rq, "Allow", methods_list(rq->arena, visit->path_methods).at);
+        rq->family->refuse(rq, visit->path_methods ? 405 : 404);
+        reply_send(rq, visit->path_methods ? 405 : 404);
+    } else if (visit->too_large) {
+        rq->family->refuse(rq, 413);
+        reply_send(rq, 413);
+    } else {
+        rq->hold = hold_draw(rq->route->hold, rq->arrived_ns);
+        rq->body = buf_str(&visit->body);
+        rq->route->handle(rq);
+    }
+}
+
+/* The request is complete: answer it, park its answer, or leave it to a worker. */
+static enum MHD_Result visit_arrived(struct visit *visit)
+{
+    struct loop *loop = visit->loop;
+    deadline_in(visit->connection, 0);
+    visit->rq.arrived_ns = clock_ns();
+    visit->state = VISIT_WORKING;
+    atomic_fetch_add(&loop->working, 1);
+    log_correlate(visit->rq.correlation_id);
+    dispatch(visit);
+    log_correlate(NULL);
+    /* A worker may answer from here on, but only this thread, back in its loop, takes the answer up. */
+    buf_free(&visit->body);
+
+    if (visit->state == VISIT_REPLIED) {
+        atomic_fetch_sub(&loop->working, 1);
+        if (visit->release_ns <= clock_ns())
+            return answer(visit);
+        wheel_add(&loop->parked, &visit->parked, visit->release_ns);
+        atomic_fetch_add(&loop->held, 1);
+    }
+    MHD_suspend_connection(visit->connection);
+    return MHD_YES;
+}
+
+static enum MHD_Result visit_began(struct visit *visit, const char *version)
+{
+    struct loop *loop = visit->loop;
+    struct request *rq = &visit->rq;
+    struct str given = request_header(rq, "X-Correlation-Id");
+    if (str_is_uuid(given))
+        request_correlate(rq, given);
+    else
+        random_uuid(rq->correlation_id);
+    visit->path_methods = router_find(loop->server->config.router, rq);
+
+    if (!rq->path.at || !strict_accepts(visit->connection, version)) {
+        visit->malformed = true;
+        rq->family->refuse(rq, 400);
+        rq->reply.status = 400;
+        return answer(visit);
+    }
+    rq->client = client_of(visit);
+    deadline_in(visit->connection, loop->server->config.request_deadline_ns);
+    return MHD_YES;
+}
+
+enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, const char *url, const char *method,
+                             const char *version, const char *data, size_t *data_len, void **visit_context)
+{
+    struct visit *visit = *visit_context;
+    if (!visit) {
+        visit = visit_new(context, connection, url, method);
+        *visit_context = visit;
+        return visit ? visit_began(visit, version) : MHD_NO;
+    }
+    if (*data_len > 0) { /* too much is read and dropped, so that the client lives to see the 413 */
+        buf_add(&visit->body, (struct str){data, *data_len});
+        visit->too_large |= visit->body.failed != OK;
+        *data_len = 0;
+        return MHD_YES;
+    }
+    return visit->state == VISIT_DUE ? answer(visit) : visit_arrived(visit);
+}
+
+void reply_send(struct request *rq, int status)
+{
+    struct visit *visit = visit_of(rq);
+    int64_t ready_ns = clock_ns();
+    rq->reply.status = status;
+    histogram_observe(&work, (double)(ready_ns - rq->arrived_ns) / (double)NS_PER_S, route_name(rq));
+    visit->release_ns = hold_release_ns(&rq->hold, ready_ns);
+    loop_take_reply(visit);
+}
