@@ -10,6 +10,7 @@ struct family {
     bool cors;
     /* Fills in the body of an answer the router gives by itself: 400, 404, 405, 413, 503. */
     void (*refuse)(struct request *rq, int status);
+    const void *room; /* the refusal's own */
 };
 
 struct route {
@@ -17,6 +18,7 @@ struct route {
     const char *path;
     /* Runs on the loop: must not block. Ends with reply_send, at once or later from another thread. */
     void (*handle)(struct request *rq);
+    void *room;                   /* the handler's own */
     const struct hold_rule *hold; /* NULL: not held. Otherwise every answer to this route is, errors included */
 };
 

@@ -1,0 +1,93 @@
+#include "recovery/contract.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+
+const struct contract contract_cleanup_v1 = {
+    .name = "cleanup-v1",
+    .malformed = CLEANUP_MALFORMED,
+    .errors =
+        {
+            [CLEANUP_EXPIRED] = {404, "Verification code expired. Please request a new code."},
+            [CLEANUP_WRONG_CODE] = {401, "Invalid verification code. Please check your email and try again."},
+            [CLEANUP_RATE_LIMITED] = {429, "Too many requests. Please wait %s before trying again."},
+            [CLEANUP_UNKNOWN_USER] = {404, "This email is not registered. Please sign up."},
+            [CLEANUP_NOT_ORPHANED] = {409, "Your account is active. Please log in instead."},
+            [CLEANUP_FAULT] = {500, "Something went wrong on our side. Please try again in a few seconds."},
+            [CLEANUP_MALFORMED] = {400, "Invalid request. Please check the fields and their format and try again."},
+            [CLEANUP_MAIL_FAILED] = {503, "The email could not be sent. Please try again later or contact support."},
+            [CLEANUP_BUSY] = {409, "Operation already in progress for this email"},
+        },
+};
+
+const struct contract contract_registration_recovery = {
+    .name = "registration-recovery",
+    .malformed = CLEANUP_EXPIRED,
+    .errors =
+        {
+            [CLEANUP_EXPIRED] = {400, "Invalid request body. Please check your input and try again."},
+            [CLEANUP_WRONG_CODE] = {400, "Invalid verification code. Please check the code and try again."},
+            [CLEANUP_RATE_LIMITED] = {429, "Rate limit exceeded. Too many requests from this IP address. Please try "
+                                           "again later."},
+            [CLEANUP_UNKNOWN_USER] = {404, "User not found. The account may have been deleted already."},
+            [CLEANUP_NOT_ORPHANED] = {400, "User has associated data and cannot be deleted."},
+            [CLEANUP_FAULT] = {500, "An unexpected error occurred. Please try again later."},
+            [CLEANUP_MALFORMED] = {400, "Invalid request body. Please check your input and try again."},
+            [CLEANUP_MAIL_FAILED] = {500, "Failed to send verification email. Please try again later."},
+            [CLEANUP_BUSY] = {409, "Operation already in progress for this email. Please wait and try again."},
+        },
+};
+
+void contract_refuse_as(struct request *rq, const struct contract *contract, enum cleanup_error error, int status,
+                        const char *message)
+{
+    char code[32];
+    snprintf(code, sizeof code, "ORPHAN_CLEANUP_%03d", (int)error);
+    AUTO(buf) struct buf out = buf_new(2048);
+    struct json_writer w = json_to(&out);
+    json_open(&w, '{');
+    json_key(&w, "success");
+    json_bool(&w, false);
+    json_key(&w, "correlationId");
+    json_str(&w, str_of(rq->correlation_id));
+    json_key(&w, "error");
+    json_open(&w, '{');
+    json_key(&w, "code");
+    json_str(&w, str_of(code));
+    json_key(&w, "message");
+    json_str(&w, str_of(message ? message : contract->errors[error].message));
+    json_key(&w, "httpStatus");
+    json_i64(&w, status);
+    json_close(&w, '}');
+    json_close(&w, '}');
+    reply_body(rq, "application/json", arena_copy(rq->arena, buf_str(&out)));
+    rq->reply.status = status;
+}
+
+void contract_refuse(struct request *rq, const struct contract *contract, enum cleanup_error error)
+{
+    contract_refuse_as(rq, contract, error, contract->errors[error].status, NULL);
+}
+
+void contract_family_refuse(struct request *rq, int status)
+{
+    const struct contract *contract = rq->family->room;
+    switch (status) {
+    case 404:
+        contract_refuse_as(rq, contract, contract->malformed, status, "There is no such function.");
+        return;
+    case 405:
+        contract_refuse_as(rq, contract, contract->malformed, status, "This function takes POST requests only.");
+        return;
+    case 413:
+        contract_refuse_as(rq, contract, contract->malformed, status, "The request body is larger than 16 KiB.");
+        return;
+    case 503:
+        contract_refuse_as(rq, contract, CLEANUP_FAULT, status, NULL);
+        return;
+    default:
+        contract_refuse_as(rq, contract, contract->malformed, status, NULL);
+        return;
+    }
+}

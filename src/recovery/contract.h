@@ -1,0 +1,39 @@
+/* The two published contracts of registration recovery, as constant tables, and the envelope that serves both. */
+#ifndef RECOVERY_CONTRACT_H
+#define RECOVERY_CONTRACT_H
+
+#include "http/router.h"
+
+/* ORPHAN_CLEANUP_00N */
+enum cleanup_error {
+    CLEANUP_EXPIRED = 1, /* under registration-recovery: malformed */
+    CLEANUP_WRONG_CODE = 2,
+    CLEANUP_RATE_LIMITED = 3,
+    CLEANUP_UNKNOWN_USER = 4,
+    CLEANUP_NOT_ORPHANED = 5,
+    CLEANUP_FAULT = 6,
+    CLEANUP_MALFORMED = 7,
+    CLEANUP_MAIL_FAILED = 8,
+    CLEANUP_BUSY = 9,
+};
+
+struct contract {
+    const char *name;
+    enum cleanup_error malformed; /* what a body that cannot be read is called */
+    struct {
+        int status;
+        const char *message;
+    } errors[10]; /* by enum cleanup_error */
+};
+
+extern const struct contract contract_cleanup_v1, contract_registration_recovery;
+
+/* Answers {"success":false,"correlationId":…,"error":{…}} with the contract's status and sentence. */
+void contract_refuse(struct request *rq, const struct contract *contract, enum cleanup_error error);
+/* The same where the occasion has a status or a sentence of its own (NULL: the contract's). */
+void contract_refuse_as(struct request *rq, const struct contract *contract, enum cleanup_error error, int status,
+                        const char *message);
+/* For the family /functions/v1/, whose room is a struct contract. */
+void contract_family_refuse(struct request *rq, int status);
+
+#endif

@@ -1,0 +1,13 @@
+/* The one place where an e-mail address becomes the form that is looked up, hashed and locked. */
+#ifndef RECOVERY_EMAIL_H
+#define RECOVERY_EMAIL_H
+
+#include "base/arena.h"
+
+#define EMAIL_MAX ((size_t)255)
+
+/* Trims white space, lower-cases ASCII letters, then checks length and shape: local part and domain of the characters
+ * that Supabase Auth takes, at least two labels. ERR_INPUT otherwise. */
+enum err email_normalise(struct arena *arena, struct str given, struct str *ret) MUST_CHECK;
+
+#endif

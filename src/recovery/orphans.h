@@ -1,0 +1,25 @@
+/* Who is orphaned: a user of auth.users whom no ownership table knows. One truth for probe, clean-up and report. */
+#ifndef RECOVERY_ORPHANS_H
+#define RECOVERY_ORPHANS_H
+
+#include "pg/pg.h"
+
+/* A column whose rows make a user not orphaned (RECLAIM_OWNERSHIP). Plain identifiers. */
+struct ownership_column {
+    const char *schema, *table, *column;
+};
+
+#define OWNERSHIP_MAX 8
+
+/* The statements that depend on the ownership columns, written once at start. */
+struct orphan_statements {
+    struct statement has_company; /* $1 address → has_company:bool; no row when there is no such user */
+    struct statement list;        /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
+    char *text;                   /* the memory of both */
+};
+
+enum err orphan_statements_write(const struct ownership_column *columns, size_t count,
+                                 struct orphan_statements *ret) MUST_CHECK;
+void orphan_statements_free(struct orphan_statements *s);
+
+#endif
