@@ -37,7 +37,9 @@ struct pg_call {
     const struct statement *ask;
     struct pg_arg args[PG_ARGS_MAX];
     /* Filled by the trip: */
-    enum err err; /* OK; ERR_DATABASE, ERR_CONFLICT; ERR_CLOSED when it was not reached */
+    /* OK; ERR_DATABASE; ERR_CONFLICT for a deadlock, a serialisation failure, or a prepared statement that the server
+     * lost or that fits the schema no more; ERR_CLOSED when it was not reached. */
+    enum err err;
     char sqlstate[6];
     int rows;         /* returned, or affected where none are returned */
     const void *data; /* the answer itself; lives until the next trip over this connection */
@@ -46,22 +48,32 @@ struct pg_call {
 struct pg;
 
 struct pg *pg_new(const char *url, enum pg_prepare prepare) MUST_CHECK; /* connects nothing yet */
+/* Says whether a URL makes sense, without connecting; ERR_INPUT. */
+enum err pg_check_url(const char *url, struct why *why) MUST_CHECK;
 void pg_free(struct pg *pg);
 void pg_cleanup(struct pg **pg);
 
-/* Blocks, name look-ups included. ERR_CLOSED when no server answered, ERR_DATABASE when one refused. With several
- * hosts in the URL only one that takes writes will do. `why` never holds the password. */
+/* Blocks, name look-ups included. ERR_CLOSED when no server answered or will yet, ERR_DATABASE when one refused,
+ * ERR_INPUT for a URL that makes no sense. With several hosts in the URL only one that takes writes will do. `why`
+ * never holds the password. */
 enum err pg_connect(struct pg *pg, int64_t deadline_ns, struct why *why) MUST_CHECK;
+/* pg_connect gives up with ERR_CLOSED as soon as this descriptor is readable; -1, the default, for none. */
+void pg_give_up_when(struct pg *pg, int fd);
 void pg_disconnect(struct pg *pg);
 bool pg_is_up(const struct pg *pg);
+/* Looks, without waiting, whether an idle connection still has its server; disconnects when not. */
+bool pg_is_alive(struct pg *pg);
 bool pg_is_pooled(const struct pg *pg); /* a transaction pooler stands between: no session state may be kept */
 int pg_socket(const struct pg *pg);
 
-/* The first failure among the calls, or what ended the trip. ERR_TIMEOUT and ERR_CLOSED leave the connection closed. */
+/* The first failure among the calls, or what ended the trip. Calls before the one that failed keep their answers, those
+ * behind it are not reached. ERR_TIMEOUT and ERR_CLOSED leave the connection closed, unless the deadline had passed
+ * before anything was sent. A statement outside a transaction of ours is cancelled by the server after 30 seconds. */
 enum err pg_trip(struct pg *pg, struct pg_call *calls, size_t count, int64_t deadline_ns) MUST_CHECK;
 /* A trip of one. */
 enum err pg_ask(struct pg *pg, struct pg_call *call, int64_t deadline_ns) MUST_CHECK;
-/* Several statements in one text, without parameters or answers: migrations and fixtures. `why` gets PostgreSQL's words. */
+/* Several statements in one text, without parameters or answers: migrations and fixtures. `why` gets PostgreSQL's words.
+ * A script that fails leaves no transaction open that it began. */
 enum err pg_script(struct pg *pg, const char *sql, int64_t deadline_ns, struct why *why) MUST_CHECK;
 
 bool pg_is_null(const struct pg_call *call, int row, int column);

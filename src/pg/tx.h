@@ -16,6 +16,7 @@ struct tx;
 
 /* `tx` is part of the connection: one at a time. Nothing is sent yet. */
 struct tx *tx_begin(struct pg *pg, int64_t deadline_ns);
+/* After a trip that failed all others fail alike, without anything being sent. */
 enum err tx_trip(struct tx *tx, struct pg_call *calls, size_t count) MUST_CHECK;
 /* ERR_CLOSED or ERR_TIMEOUT here mean that the outcome is not known. */
 enum err tx_commit(struct tx *tx, struct pg_call *calls, size_t count) MUST_CHECK;

@@ -1,0 +1,264 @@
+/* From a URL to a session that is ready for trips. */
+#include <limits.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "pg/inside.h"
+
+#define HOSTS_MAX 16
+#define HOST_ROOM 256
+#define PARAMS_MAX 64
+
+struct params {
+    const char *keys[PARAMS_MAX + 1], *values[PARAMS_MAX + 1];
+    int count;
+};
+
+/* Used where the URL does not say otherwise. A dead peer is found in some 15 to 25 seconds even when nothing is sent. */
+static const struct {
+    const char *key, *value;
+} defaults[] = {
+    {"fallback_application_name", "reclaim"},
+    {"keepalives_idle", "10"},
+    {"keepalives_interval", "5"},
+    {"keepalives_count", "3"},
+    {"tcp_user_timeout", "15000"},
+};
+
+static void options_free(PQconninfoOption *options)
+{
+    for (PQconninfoOption *o = options; o && o->keyword; o++)
+        if (o->val && !strcmp(o->keyword, "password"))
+            secret_wipe(o->val, strlen(o->val));
+    PQconninfoFree(options);
+}
+
+/* libpq's complaint may quote the URL, password and all: it is not passed on. */
+static enum err parse(const char *url, PQconninfoOption **ret, struct why *why)
+{
+    char *complaint = NULL;
+    *ret = PQconninfoParse(url, &complaint);
+    if (!*ret && !complaint)
+        return why_set(why, ERR_MEMORY, "no memory for the database URL");
+    PQfreemem(complaint);
+    if (!*ret)
+        return why_set(why, ERR_INPUT,
+                       "the database URL cannot be read; postgresql://user:password@host:port/database was expected");
+    return OK;
+}
+
+static const char *option(const PQconninfoOption *options, const char *key)
+{
+    for (const PQconninfoOption *o = options; o->keyword; o++)
+        if (!strcmp(o->keyword, key))
+            return o->val;
+    return NULL;
+}
+
+static size_t list_length(const char *list)
+{
+    size_t n = 1;
+    for (; list && *list; list++)
+        n += *list == ',';
+    return n;
+}
+
+static size_t host_count(const PQconninfoOption *options)
+{
+    const char *addresses = option(options, "hostaddr");
+    return list_length(addresses && *addresses ? addresses : option(options, "host"));
+}
+
+enum err pg_check_url(const char *url, struct why *why)
+{
+    PQconninfoOption *options = NULL;
+    enum err e = parse(url, &options, why);
+    if (e)
+        return e;
+    size_t hosts = host_count(options), names = list_length(option(options, "host"));
+    size_t ports = list_length(option(options, "port"));
+    if (hosts > HOSTS_MAX)
+        e = why_set(why, ERR_INPUT, "the database URL names more than %d hosts", HOSTS_MAX);
+    else if ((names != 1 || option(options, "host")) && names != hosts)
+        e = why_set(why, ERR_INPUT, "the database URL names %zu hosts but %zu addresses", names, hosts);
+    else if (ports != 1 && ports != hosts)
+        e = why_set(why, ERR_INPUT, "the database URL names %zu ports for %zu hosts", ports, hosts);
+    options_free(options);
+    return e;
+}
+
+static void param(struct params *p, const char *key, const char *value)
+{
+    if (!value || p->count == PARAMS_MAX)
+        return;
+    p->keys[p->count] = key;
+    p->values[p->count++] = value;
+}
+
+/* The entry of a comma-separated list; a list of one serves every host. NULL when it is empty or absent. */
+static const char *entry(const char *list, size_t index, char into[HOST_ROOM])
+{
+    if (!list)
+        return NULL;
+    struct str rest = str_of(list), part = rest;
+    if (strchr(list, ','))
+        for (size_t i = 0; i <= index; i++)
+            if (!str_split(&rest, ',', &part))
+                return NULL;
+    return part.len && !str_copy(part, into, HOST_ROOM) ? into : NULL;
+}
+
+static enum err refused(const PGconn *conn, struct why *why)
+{
+    const char *text = PQerrorMessage(conn);
+    size_t line = strcspn(text, "\n");
+    /* Verbose messages read "…FATAL:  28P01: …": the only place where libpq 15 tells a refusal's SQLSTATE. */
+    const char *state = strstr(text, ":  ");
+    bool answered = state && state + 10 < text + line && state[8] == ':' &&
+                    strspn(state + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5;
+    /* Starting up, shutting down, too many connections: not for ever. */
+    bool later = answered && (!strncmp(state + 3, "57", 2) || !strncmp(state + 3, "53", 2));
+    bool lasting = (answered && !later) || PQconnectionNeedsPassword(conn);
+    return why_set(why, lasting ? ERR_DATABASE : ERR_CLOSED, "%.*s", (int)(line < INT_MAX ? line : 0), text);
+}
+
+/* libpq's own loop would not know our deadline, and its connect_timeout counts whole seconds per host. */
+static enum err shake_hands(struct pg *pg, int64_t deadline_ns, struct why *why)
+{
+    PostgresPollingStatusType wants = PGRES_POLLING_WRITING;
+    while (wants != PGRES_POLLING_OK) {
+        if (wants == PGRES_POLLING_FAILED || PQstatus(pg->conn) == CONNECTION_BAD)
+            return refused(pg->conn, why);
+        short events = wants == PGRES_POLLING_READING ? POLLIN : POLLOUT;
+        struct pollfd on[2] = {{.fd = PQsocket(pg->conn), .events = events}, {.fd = pg->give_up_fd, .events = POLLIN}};
+        int ms = clock_ms_until(deadline_ns, 1000);
+        if (ms == 0)
+            return why_set(why, ERR_CLOSED, "the database at %s gave no answer in time", PQhost(pg->conn));
+        if (poll(on, 2, ms) <= 0)
+            continue;
+        if (on[1].revents)
+            return why_set(why, ERR_CLOSED, "connecting to the database was given up");
+        wants = PQconnectPoll(pg->conn);
+    }
+    return OK;
+}
+
+/* Notices may quote data: none is shown. One that ends the session is remembered. */
+static void notice(void *context, const PGresult *result)
+{
+    struct pg *pg = context;
+    const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
+    if (severity && (!strcmp(severity, "FATAL") || !strcmp(severity, "PANIC")))
+        pg->doomed = true;
+}
+
+static enum err connect_one(struct pg *pg, const PQconninfoOption *options, size_t index, int64_t deadline_ns,
+                            struct why *why)
+{
+    char host[HOST_ROOM], address[HOST_ROOM], port[HOST_ROOM];
+    struct params p = {.count = 0};
+    for (const PQconninfoOption *o = options; o->keyword; o++)
+        if (strcmp(o->keyword, "host") != 0 && strcmp(o->keyword, "hostaddr") != 0 && strcmp(o->keyword, "port") != 0 &&
+            strcmp(o->keyword, "client_encoding") != 0)
+            param(&p, o->keyword, o->val);
+    param(&p, "host", entry(option(options, "host"), index, host));
+    param(&p, "hostaddr", entry(option(options, "hostaddr"), index, address));
+    param(&p, "port", entry(option(options, "port"), index, port));
+    param(&p, "client_encoding", "UTF8");
+    for (size_t i = 0; i < COUNT_OF(defaults); i++)
+        if (!option(options, defaults[i].key))
+            param(&p, defaults[i].key, defaults[i].value);
+    if (host_count(options) > 1 && !option(options, "target_session_attrs"))
+        param(&p, "target_session_attrs", "read-write");
+
+    pg->conn = PQconnectStartParams(p.keys, p.values, 0);
+    if (!pg->conn)
+        return why_set(why, ERR_MEMORY, "no memory for a database connection");
+    PQsetErrorVerbosity(pg->conn, PQERRORS_VERBOSE);
+    PQsetNoticeReceiver(pg->conn, notice, pg);
+    return shake_hands(pg, deadline_ns, why);
+}
+
+/* Behind a transaction pooler the backend that answers is not the one the handshake named: then nothing may be set that
+ * would outlive a transaction. client_connection_check_interval (since 14) ends work whose client missed its deadline. */
+static const struct statement session_begin = {
+    .name = "session_begin",
+    .sql = "SELECT pg_catalog.pg_backend_pid() = $1::int4 AS direct,"
+           " CASE WHEN pg_catalog.pg_backend_pid() = $1::int4 THEN"
+           " pg_catalog.set_config('statement_timeout', $2, false)"
+           " || pg_catalog.set_config('idle_in_transaction_session_timeout', '60000', false)"
+           " || (SELECT pg_catalog.set_config(name, '1000', false) FROM pg_catalog.pg_settings"
+           "     WHERE name = 'client_connection_check_interval') END AS set",
+    .params = 2,
+    .columns = "direct:bool set:text",
+};
+
+static enum err begin_session(struct pg *pg, int64_t deadline_ns, struct why *why)
+{
+    if (PQsetnonblocking(pg->conn, 1) || !PQenterPipelineMode(pg->conn))
+        return why_set(why, ERR_SYSTEM, "the database connection cannot be used without blocking");
+    pg->doomed = false;
+    pg->named = false;
+    struct pg_call call = {.ask = &session_begin,
+                           .args = {pg_i64(PQbackendPID(pg->conn)), pg_i64(STATEMENT_TIMEOUT_MS)}};
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    if (e)
+        return why_set(why, e == ERR_DATABASE ? e : ERR_CLOSED, "the database did not begin a session: %s%s%s",
+                       err_name(e), call.sqlstate[0] ? ", SQLSTATE " : "", call.sqlstate);
+    pg->pooled = pg->caught_pooler || !pg_get_bool(&call, 0, 0);
+    pg->named = pg->prepare == PG_PREPARE_ON || (pg->prepare == PG_PREPARE_AUTO && !pg->pooled);
+    return OK;
+}
+
+enum err pg_connect(struct pg *pg, int64_t deadline_ns, struct why *why)
+{
+    pg_disconnect(pg);
+    enum err e = pg_check_url(pg->url, why);
+    if (e)
+        return e;
+    PQconninfoOption *options = NULL;
+    e = parse(pg->url, &options, why);
+    if (e)
+        return e;
+    /* Each host gets its share of the time, so that a silent one does not keep us from the next. */
+    size_t hosts = host_count(options);
+    for (size_t i = 0; i < hosts; i++) {
+        int64_t now = clock_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
+        int64_t share_ns = now + left / (int64_t)(hosts - i);
+        e = connect_one(pg, options, i, share_ns, why);
+        if (!e)
+            e = begin_session(pg, share_ns, why);
+        if (!e)
+            break;
+        pg_disconnect(pg);
+    }
+    options_free(options);
+    return e;
+}
+
+void pg_disconnect(struct pg *pg)
+{
+    if (pg->conn)
+        PQfinish(pg->conn);
+    pg->conn = NULL;
+    pg->pooled = pg->named = false;
+    memset(pg->prepared, 0, sizeof pg->prepared);
+    pg->prepared_count = 0;
+}
+
+bool pg_is_alive(struct pg *pg)
+{
+    while (pg->conn) {
+        struct pollfd on = {.fd = PQsocket(pg->conn), .events = POLLIN};
+        if (!pg->doomed && PQstatus(pg->conn) == CONNECTION_OK && poll(&on, 1, 0) == 0)
+            return true;
+        /* Something came unasked: a notice, a notification, or the end. PQisBusy() has libpq look at it. */
+        if (pg->doomed || !PQconsumeInput(pg->conn) || PQisBusy(pg->conn))
+            pg_disconnect(pg);
+    }
+    return false;
+}

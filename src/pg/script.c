@@ -1,0 +1,103 @@
+/* Whole scripts, in the simple query protocol: for migrations and fixtures. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "pg/inside.h"
+
+#define ROLLBACK_NS NS_PER_S
+
+static enum err complain(const PGresult *result, const char *sql, const char *state, enum err e, struct why *why)
+{
+    const char *words = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *position = PQresultErrorField(result, PG_DIAG_STATEMENT_POSITION);
+    if (!words)
+        return why_set(why, e, "the connection to the database was lost");
+    if (!position)
+        return why_set(why, e, "%s (SQLSTATE %s)", words, state);
+    /* The position counts characters; continuation bytes of UTF-8 are not any. */
+    long left = strtol(position, NULL, 10);
+    int line = 1;
+    for (; *sql && left > 1; sql++) {
+        line += *sql == '\n';
+        left -= ((unsigned char)sql[1] & 0xC0) != 0x80;
+    }
+    return why_set(why, e, "%s (SQLSTATE %s, line %d)", words, state, line);
+}
+
+/* Reads every statement's answer; the first failure is what counts. */
+static enum err read_script(struct pg *pg, const char *sql, int64_t deadline_ns, struct why *why)
+{
+    enum err first = OK;
+    for (;;) {
+        PGresult *result = NULL;
+        enum err e = pg_next_result(pg, deadline_ns, &result);
+        if (e)
+            return why_set(why, e, "the database did not finish in time");
+        if (!result)
+            return first;
+        char state[6];
+        ExecStatusType status = PQresultStatus(result);
+        if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
+            e = why_set(why, ERR_CLOSED, "a script cannot COPY to or from its client");
+        else if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE)
+            e = complain(result, sql, state, pg_judge(result, state), why);
+        PQclear(result);
+        first = first ? first : e;
+        if (e == ERR_CLOSED)
+            return e;
+    }
+}
+
+static enum err run_script(struct pg *pg, const char *sql, int64_t deadline_ns, struct why *why)
+{
+    enum err e = OK;
+    if (!PQexitPipelineMode(pg->conn) || !PQsendQuery(pg->conn, sql))
+        e = why_set(why, ERR_CLOSED, "the connection to the database was lost");
+    if (!e)
+        e = read_script(pg, sql, deadline_ns, why);
+    if (e == ERR_CLOSED || e == ERR_TIMEOUT || pg->doomed || !PQenterPipelineMode(pg->conn))
+        pg_disconnect(pg);
+    return e;
+}
+
+static enum err allow_ms(struct pg *pg, int ms, int64_t deadline_ns, struct why *why)
+{
+    char sql[64];
+    snprintf(sql, sizeof sql, "SET statement_timeout = %d", ms);
+    return run_script(pg, sql, deadline_ns, why);
+}
+
+enum err pg_script(struct pg *pg, const char *sql, int64_t deadline_ns, struct why *why)
+{
+    if (!pg->conn)
+        return why_set(why, ERR_CLOSED, "there is no connection to the database");
+    int ms = clock_ms_until(deadline_ns, 24 * 3600 * 1000);
+    if (ms == 0)
+        return why_set(why, ERR_TIMEOUT, "the time for the script was over before it began");
+
+    /* A migration may take longer than the safety net allows. */
+    bool longer = !pg->pooled && ms > STATEMENT_TIMEOUT_MS;
+    enum err e = longer ? allow_ms(pg, ms, deadline_ns, why) : OK;
+    if (e)
+        return e;
+    bool inside = PQtransactionStatus(pg->conn) != PQTRANS_IDLE;
+    e = run_script(pg, sql, deadline_ns, why);
+    if (e && !inside)
+        pg_settle(pg);
+    if (longer && pg->conn && PQtransactionStatus(pg->conn) != PQTRANS_INERROR) {
+        enum err after = allow_ms(pg, STATEMENT_TIMEOUT_MS, clock_ns() + ROLLBACK_NS, e ? NULL : why);
+        e = e ? e : after;
+    }
+    return e;
+}
+
+void pg_settle(struct pg *pg)
+{
+    if (!pg->conn || PQtransactionStatus(pg->conn) == PQTRANS_IDLE)
+        return;
+    if (run_script(pg, "ROLLBACK", clock_ns() + ROLLBACK_NS, NULL) ||
+        (pg->conn && PQtransactionStatus(pg->conn) != PQTRANS_IDLE))
+        pg_disconnect(pg);
+}

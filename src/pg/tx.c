@@ -1,0 +1,114 @@
+#include "pg/tx.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "pg/inside.h"
+
+/* A transaction's time-outs are told to the server as milliseconds in an int4; a day is for ever. */
+#define TOLD_MOST_MS (24 * 3600 * 1000)
+
+static const struct statement tx_start = {"tx_start", "BEGIN", 0, ""};
+static const struct statement tx_end = {"tx_end", "COMMIT", 0, ""};
+static const struct statement tx_limits = {
+    .name = "tx_limits",
+    .sql = "SELECT pg_catalog.set_config('statement_timeout', $1, true),"
+           " pg_catalog.set_config('lock_timeout', $1, true),"
+           " pg_catalog.set_config('idle_in_transaction_session_timeout', $2, true)",
+    .params = 2,
+    .columns = "set_config:text set_config:text set_config:text",
+};
+
+struct tx *tx_begin(struct pg *pg, int64_t deadline_ns)
+{
+    assert(pg->tx.state == TX_ENDED);
+    pg->tx = (struct tx){.pg = pg, .deadline_ns = deadline_ns, .state = TX_NEW};
+    return &pg->tx;
+}
+
+static enum err fail(struct tx *tx, enum err e)
+{
+    tx->state = TX_FAILED;
+    tx->failure = e;
+    return e;
+}
+
+static void refuse(struct pg_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        calls[i].err = ERR_CLOSED;
+        calls[i].sqlstate[0] = '\0';
+        calls[i].rows = 0;
+        calls[i].data = NULL;
+    }
+}
+
+/* Statements get nine tenths of what is left: a server that gives up first saves us the connection. Later trips tell it
+ * anew only once the difference matters. */
+static bool must_tell(const struct tx *tx, int left_ms)
+{
+    return !tx->told_ms || left_ms < tx->told_ms - tx->told_ms / 4;
+}
+
+static enum err run(struct tx *tx, struct pg_call *calls, size_t count, struct pg_call *last)
+{
+    if (tx->state == TX_FAILED || tx->state == TX_ENDED || count > PG_CALLS_MAX) {
+        refuse(calls, count);
+        return tx->state == TX_FAILED ? tx->failure : ERR_INPUT;
+    }
+    int left_ms = clock_ms_until(tx->deadline_ns, TOLD_MOST_MS);
+    if (left_ms == 0) {
+        refuse(calls, count);
+        return fail(tx, ERR_TIMEOUT);
+    }
+    int allowed_ms = left_ms > 10 ? left_ms - left_ms / 10 : left_ms;
+    struct pg_call start = {.ask = &tx_start};
+    struct pg_call limits = {.ask = &tx_limits, .args = {pg_i64(allowed_ms), pg_i64(left_ms)}};
+    struct pg_call *all[TRIP_CALLS_MAX];
+    size_t n = 0;
+    if (tx->state == TX_NEW)
+        all[n++] = &start;
+    if (must_tell(tx, left_ms)) {
+        all[n++] = &limits;
+        tx->told_ms = left_ms;
+    }
+    for (size_t i = 0; i < count; i++)
+        all[n++] = &calls[i];
+    if (last)
+        all[n++] = last;
+    tx->state = TX_OPEN;
+    enum err e = pg_trip_of(tx->pg, all, n, tx->deadline_ns);
+    return e ? fail(tx, e) : OK;
+}
+
+enum err tx_trip(struct tx *tx, struct pg_call *calls, size_t count)
+{
+    return run(tx, calls, count, NULL);
+}
+
+enum err tx_commit(struct tx *tx, struct pg_call *calls, size_t count)
+{
+    /* Nothing was begun and nothing is to be done. */
+    if (tx->state == TX_NEW && count == 0) {
+        tx->state = TX_ENDED;
+        return OK;
+    }
+    struct pg_call end = {.ask = &tx_end};
+    enum err e = run(tx, calls, count, &end);
+    if (e)
+        return e;
+    /* COMMIT of a transaction that failed unnoticed succeeds as a ROLLBACK. */
+    tx->state = TX_ENDED;
+    return strcmp(PQcmdStatus((PGresult *)(uintptr_t)end.data), "COMMIT") == 0 ? OK : ERR_DATABASE;
+}
+
+void tx_cleanup(struct tx **tx)
+{
+    struct tx *t = *tx;
+    if (!t || t->state == TX_ENDED)
+        return;
+    if (t->state != TX_NEW)
+        pg_settle(t->pg);
+    t->state = TX_ENDED;
+}
