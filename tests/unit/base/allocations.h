@@ -1,0 +1,42 @@
+/* For tests linked with --wrap=malloc and --wrap=free: counts allocations, fails a chosen one, and looks into what is
+ * freed. */
+#ifndef TESTS_UNIT_BASE_ALLOCATIONS_H
+#define TESTS_UNIT_BASE_ALLOCATIONS_H
+
+#include <malloc.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static size_t allocations;      /* so far */
+static size_t failing;          /* the number of the one that fails, counted from 1; 0 for none */
+static const char *secret_text; /* when set, freed memory is searched for it */
+static bool secret_freed;
+
+void *__real_malloc(size_t size);
+void *__wrap_malloc(size_t size);
+void __real_free(void *at);
+void __wrap_free(void *at);
+
+void *__wrap_malloc(size_t size)
+{
+    /* A sanitizer would end the program over a size that malloc() refuses. */
+    if (++allocations == failing || size > (size_t)1 << 40)
+        return NULL;
+    return __real_malloc(size);
+}
+
+void __wrap_free(void *at)
+{
+    if (at && secret_text && memmem(at, malloc_usable_size(at), secret_text, strlen(secret_text)))
+        secret_freed = true;
+    __real_free(at);
+}
+
+static void fail_allocation(size_t number)
+{
+    allocations = 0;
+    failing = number;
+}
+
+#endif
