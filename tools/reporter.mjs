@@ -1,0 +1,32 @@
+// Shows failures of node:test as they come and writes "PASSED FAILED" to the file that TALLY names.
+// Suites and files are not counted, only what is inside them, unless they fail by themselves.
+import { writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
+
+const isContainer = (test) =>
+  test.details.type === 'suite' || (test.nesting === 0 && /\.test\.m?js$/.test(test.name));
+
+const place = (test) => (test.file ? ` (${basename(test.file)}${test.line ? ':' + test.line : ''})` : '');
+
+function describe(error) {
+  const cause = error?.cause ?? error;
+  const text = cause?.stack ?? cause?.message ?? String(cause);
+  return text.split('\n').map((line) => '    ' + line).join('\n');
+}
+
+export default async function* report(events) {
+  let passed = 0;
+  let failed = 0;
+  for await (const { type, data } of events) {
+    const skipped = data.skip !== undefined || data.todo !== undefined;
+    if (type === 'test:pass' && !skipped && !isContainer(data)) {
+      passed++;
+    } else if (type === 'test:fail' && !skipped) {
+      const { error } = data.details;
+      if (error?.failureType === 'subtestsFailed') continue; // told of already
+      failed++;
+      yield `--- failed: ${data.name}${place(data)}\n${describe(error)}\n`;
+    }
+  }
+  writeFileSync(process.env.TALLY, `${passed} ${failed}\n`);
+}

@@ -1,0 +1,144 @@
+# What every command of ./dev stands on: telling, packages, builds. Sourced with the checkout as working directory.
+# shellcheck shell=bash
+
+say() { printf '%s\n' "dev: $*"; }
+die() {
+    printf '%s\n' "dev: $*" >&2
+    exit 1
+}
+
+# Keeps a command's words in build/logs/NAME.log and shows the end of them only when it fails.
+quietly() { # NAME COMMAND...
+    local log=build/logs/$1.log code=0
+    shift
+    mkdir -p build/logs
+    "$@" >"$log" 2>&1 </dev/null || code=$?
+    [[ $code -ne 0 ]] || return 0
+    tail -n 60 "$log" >&2
+    die "failed (exit $code): $*; all of its output is in $log"
+}
+
+# One at a time in this checkout: ninja and apt-get do not expect company.
+alone() { # COMMAND...
+    local fd
+    mkdir -p build
+    exec {fd}>build/.lock
+    flock -n "$fd" || { say "waiting for another ./dev in this folder" && flock "$fd"; }
+    "$@" {fd}>&-
+    exec {fd}>&-
+}
+
+# --- Debian packages ---
+
+packages_of() { # SET...
+    local set
+    for set in "$@"; do
+        sed -n "s/^$set  *//p" tools/packages.txt
+    done | tr -s ' ' '\n'
+}
+
+is_installed() {
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
+}
+
+# Prints those of the sets' packages that this machine lacks.
+missing_packages() { # SET...
+    local entry command
+    packages_of "$@" | while read -r entry; do
+        command=${entry%=*}
+        if [[ $entry == *=* ]] && { command -v "$command" || compgen -G "$command"; } >/dev/null; then
+            continue
+        fi
+        is_installed "${entry#*=}" || echo "${entry#*=}"
+    done
+}
+
+as_root=()
+
+need_packages() { # SET...
+    local missing
+    command -v dpkg-query >/dev/null || { say "not a Debian machine: taking its packages for granted" && return; }
+    mapfile -t missing < <(missing_packages "$@")
+    [[ ${#missing[@]} -gt 0 ]] || return 0
+    if [[ $EUID -ne 0 ]]; then
+        # Without a terminal sudo cannot ask for a password, and would wait for one.
+        if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
+            as_root=(sudo)
+        else
+            die "packages are missing; as root run:  apt-get update && apt-get install -y ${missing[*]}"
+        fi
+    fi
+    say "installing ${missing[*]}"
+    alone install_packages "${missing[@]}"
+}
+
+apt() {
+    quietly apt "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@"
+}
+
+install_packages() {
+    apt update
+    if [[ " $* " == *" postgresql "* ]]; then
+        (install_postgresql)
+    fi
+    apt install -y --no-install-recommends "$@"
+}
+
+# Debian's package makes and starts a database on port 5432. Nobody asked for that one here, so it is told not to, and
+# the administrator's setting is put back whatever happens.
+install_postgresql() {
+    local conf=/etc/postgresql-common/createcluster.conf
+    apt install -y --no-install-recommends postgresql-common
+    "${as_root[@]}" cp -p $conf $conf.reclaim
+    trap '"${as_root[@]}" mv '"$conf.reclaim $conf" EXIT
+    # shellcheck disable=SC2016 # the dollar is sed's: after the last line
+    "${as_root[@]}" sed -i '$a create_main_cluster = false' $conf
+    apt install -y --no-install-recommends postgresql
+}
+
+# --- npm packages of the tests ---
+
+need_npm_packages() {
+    local major stamp=build/npm.stamp
+    major=$(node -p 'process.versions.node.split(".")[0]')
+    [[ $major -ge 18 ]] || die "the tests need Node 18 or newer; this is $(node --version)"
+    if [[ ! -d tests/node_modules ]] || ! cmp -s tests/package-lock.json $stamp; then
+        say "installing the npm packages of the tests"
+        alone quietly npm npm ci --prefix tests
+        cp tests/package-lock.json $stamp
+    fi
+}
+
+# --- builds ---
+
+# Configures build/NAME when it is new, was configured otherwise, or came here from another folder.
+configure() { # NAME MESON-OPTION...
+    local name=$1
+    shift
+    local wanted="$PWD $*" stamp=build/$name/dev-options
+    [[ ! -f build/$name/build.ninja || $(cat "$stamp" 2>/dev/null) != "$wanted" ]] || return 0
+    rm -rf "build/$name"
+    quietly "configure-$name" meson setup "build/$name" "$@"
+    printf '%s\n' "$wanted" >"$stamp"
+}
+
+compile() { # NAME MESON-OPTION...
+    say "building build/$1"
+    configure "$@"
+    quietly "build-$1" ninja --quiet -C "build/$1"
+}
+
+build_release() {
+    alone compile release --buildtype release -Doptimization=2 -Dtests=false
+    cmp -s build/release/src/reclaim build/reclaim || install -m 755 build/release/src/reclaim build/reclaim
+}
+
+build_asan() { alone compile asan --buildtype debugoptimized -Doptimization=1 -Db_sanitize=address,undefined; }
+build_tsan() { alone compile tsan --buildtype debugoptimized -Doptimization=1 -Db_sanitize=thread; }
+
+build_fuzz() {
+    CC=clang alone compile fuzz --buildtype debugoptimized -Db_sanitize=address,undefined -Dwerror=false \
+        -Dtests=false -Dfuzz=true -Dc_args=-fsanitize=fuzzer-no-link
+}
+
+build_bench() { alone compile bench --buildtype release -Doptimization=2 -Dtests=false -Dbench=true; }

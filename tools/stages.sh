@@ -1,0 +1,252 @@
+# The stages of ./dev test, and the long runs that share their ways. Sourced by ./dev.
+# shellcheck shell=bash
+
+all_stages=(lint unit threads service browser faults fuzz bench canary)
+
+declare -A about=(
+    [lint]="house rules"
+    [unit]="units, with the address and undefined-behaviour sanitizers"
+    [threads]="threaded units, with the thread sanitizer"
+    [service]="the service, black box"
+    [browser]="the pages, in a browser"
+    [faults]="faults, a short seeded run"
+    [fuzz]="fuzzing, a short seeded run"
+    [bench]="benchmarks, for execution only"
+    [canary]="no secret and no address in any log"
+    [thread-service]="the service, with the thread sanitizer"
+    [long-faults]="faults, ${ROUNDS:-20} rounds"
+    [long-fuzz]="fuzzing, ${FUZZ_SECONDS:-60} seconds a target"
+)
+
+# Some stages come with the files that they are about.
+stage_has_files() {
+    case $1 in
+    browser | faults) compgen -G "tests/$1/*.test.js" ;;
+    fuzz) [[ -f tests/fuzz/meson.build ]] ;;
+    bench) [[ -f bench/run.js ]] ;;
+    canary) [[ -f tests/canary.sh ]] ;;
+    esac >/dev/null
+}
+
+# --- running a command so that nothing of it stays behind ---
+
+child=
+run_id=$$.$RANDOM.$RANDOM # in the environment of every process that a test starts
+
+# Waits in a way that signals interrupt; the command has a process group of its own, and ends when this script does.
+guarded() { # COMMAND...
+    local code=0
+    set -m
+    RECLAIM_TEST_RUN=$run_id setpriv --pdeathsig TERM -- "$@" </dev/null {stage_lock}>&- &
+    child=$!
+    set +m
+    wait "$child" || code=$?
+    child=
+    return "$code"
+}
+
+# The same, for no longer than a stage may take; then beside a PostgreSQL.
+limited() { guarded timeout --foreground -k 60 1500 "$@"; }
+beside_postgres() { limited tools/with-postgres "$@"; }
+
+still_running() {
+    grep -lsz "^RECLAIM_TEST_RUN=$run_id\$" /proc/[0-9]*/environ | cut -d/ -f3
+}
+
+# Ends what a stage left behind and says what that was; processes on their way out get a moment.
+end_left_over() {
+    local tries left
+    for ((tries = 0; tries < 50; tries++)); do
+        [[ -n $(still_running) ]] || return 0
+        sleep 0.1
+    done
+    mapfile -t left < <(still_running)
+    say "left running, now ended:"
+    ps -o pid=,args= -p "${left[@]}" || true
+    kill -KILL "${left[@]}" 2>/dev/null || true
+    return 1
+}
+
+on_exit() {
+    local code=$?
+    trap - EXIT
+    trap '' INT TERM HUP
+    if [[ -n $child ]]; then
+        kill -TERM -- "-$child" 2>/dev/null || true
+        wait "$child" 2>/dev/null || true
+    fi
+    end_left_over || true
+    exit "$code"
+}
+
+# --- the stages: each sets passed and failed ---
+
+# Reads "PASSED FAILED" from the tally that a runner wrote. One that ends badly has failed, whatever it counted.
+count() { # EXIT-CODE
+    [[ ! -s $tally ]] || read -r passed failed <"$tally"
+    if [[ $1 -ne 0 && $failed -eq 0 ]]; then
+        failed=1
+        say "exit $1; the end of $log:"
+        tail -n 40 "$log"
+    fi
+}
+
+# A pass or a failure for one command.
+count_one() { # NAME COMMAND...
+    local name=$1
+    shift
+    if "$@" >>"$log" 2>&1; then
+        passed=$((passed + 1))
+    else
+        failed=$((failed + 1))
+        say "failed: $name; the end of $log:"
+        tail -n 40 "$log"
+    fi
+}
+
+stage_lint() {
+    local code=0
+    TALLY=$tally limited tools/lint/rules.py >"$log" 2>&1 || code=$?
+    grep -v ': ok$' "$log" || true
+    count $code
+}
+
+meson_tests() { # BUILD MESON-TEST-ARGUMENT...
+    local code=0 results=build/$1/meson-logs/$stage.json
+    rm -f "$results"
+    beside_postgres meson test -C "build/$1" --no-rebuild --logbase "$stage" -t 5 "${@:2}" >"$log" 2>&1 || code=$?
+    tools/tally.py "$results" "$tally"
+    count $code
+}
+
+stage_unit() { meson_tests asan ${1:+"*$1*"}; }
+stage_threads() { meson_tests tsan --suite threaded ${1:+"*$1*"}; }
+
+# A pattern chooses files, or tests by name when no file is called so.
+node_tests() { # FOLDER [PATTERN]
+    local code=0 files name=()
+    mapfile -t files < <(compgen -G "tests/$1/*${2:-}*.test.js" | sort)
+    if [[ ${#files[@]} -eq 0 && -n ${2:-} ]]; then
+        mapfile -t files < <(compgen -G "tests/$1/*.test.js" | sort)
+        name=(--test-name-pattern "$2")
+    fi
+    [[ ${#files[@]} -gt 0 ]] || return 0
+    TALLY=$tally beside_postgres node --test --test-concurrency=2 "${name[@]}" \
+        --test-reporter=spec --test-reporter-destination="$log" \
+        --test-reporter=./tools/reporter.mjs --test-reporter-destination=stdout "${files[@]}" || code=$?
+    count $code
+}
+
+with_program() { # BUILD COMMAND...
+    RECLAIM_PROGRAM=$PWD/build/$1/src/reclaim "${@:2}"
+}
+
+stage_service() { with_program asan node_tests service "$@"; }
+stage_browser() { with_program asan node_tests browser "$@"; }
+stage_faults() { ROUNDS=1 with_program asan node_tests faults "$@"; }
+stage_thread-service() { with_program tsan node_tests service; }
+stage_long-faults() { with_program asan node_tests faults; }
+
+fuzz_targets() {
+    local target name
+    for target in build/fuzz/tests/fuzz/fuzz_*; do
+        [[ -f $target && -x $target ]] || continue
+        name=${target##*/}
+        # New finds go to the first folder; what the repository keeps is only read.
+        mkdir -p "build/corpus/$name" "tests/fuzz/corpus/$name"
+        count_one "$name" guarded "$target" -seed=1 "$@" -artifact_prefix="build/corpus/$name-" \
+            "build/corpus/$name" "tests/fuzz/corpus/$name"
+    done
+}
+
+stage_fuzz() { fuzz_targets -runs=20000 -max_total_time=10; }
+stage_long-fuzz() { fuzz_targets -max_total_time="${FUZZ_SECONDS:-60}"; }
+
+
+stage_bench() {
+    RECLAIM_PROGRAM=$PWD/build/reclaim BENCH_TOOLS=$PWD/build/bench/bench \
+        count_one benchmarks limited node bench/run.js --smoke
+}
+
+stage_canary() { count_one canary limited bash tests/canary.sh "$RECLAIM_TEST_LOGS"; }
+
+# --- all of it ---
+
+prepare() { # STAGE...
+    local stage sets=(build run test)
+    for stage in "$@"; do
+        case ${stage#long-} in
+        browser | fuzz | bench) sets+=("${stage#long-}") ;;
+        esac
+    done
+    need_packages "${sets[@]}"
+    need_npm_packages
+    for stage in "$@"; do
+        case $stage in
+        threads | thread-service) build_tsan ;;
+        fuzz | long-fuzz) build_fuzz ;;
+        bench) build_release && { [[ ! -f bench/meson.build ]] || build_bench; } ;;
+        unit | lint | service | faults | long-faults | browser) build_asan ;;
+        esac
+    done
+}
+
+one_stage() { # STAGE [PATTERN]
+    local stage=$1 began=$SECONDS passed=0 failed=0 log=build/logs/$1.log tally=build/logs/$1.tally
+    shift
+    say "testing: ${about[$stage]}"
+    rm -f "$log" "$tally"
+    "stage_$stage" "$@"
+    end_left_over || failed=$((failed + 1))
+    [[ $((passed + failed)) -gt 0 ]] || { say "$stage ran no test" && failed=1; }
+    total_passed=$((total_passed + passed)) total_failed=$((total_failed + failed))
+    summary+=("$(printf '%-16s %6d passed %5d failed %5d s' "$stage" "$passed" "$failed" $((SECONDS - began)))")
+}
+
+test_environment() {
+    local name
+    for name in "${!RECLAIM_@}"; do
+        unset "$name" # a developer's own settings are not the tests'
+    done
+    export RECLAIM_TEST_LOGS=$PWD/build/test-logs CMOCKA_MESSAGE_OUTPUT=STDOUT
+    export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
+    export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
+    export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1
+    [[ ! -f tools/tsan.supp ]] || TSAN_OPTIONS+=":suppressions='$PWD/tools/tsan.supp'"
+}
+
+choose() { # PART
+    local stage
+    case $1 in
+    all) for stage in "${all_stages[@]}"; do stage_is_due "$stage" && echo "$stage"; done ;;
+    long-faults) printf '%s\n' thread-service long-faults ;;
+    *) echo "$1" ;;
+    esac
+}
+
+stage_is_due() { [[ $1 == lint || $1 == unit || $1 == threads || $1 == service ]] || stage_has_files "$1"; }
+
+run_stages() { # PART|all [PATTERN]
+    local part=$1 stage chosen total_passed=0 total_failed=0 summary=() stage_lock
+    shift
+    [[ $part == all || -n ${about[$part]:-} ]] || die "there is no part '$part' of the tests; see ./dev help"
+    mapfile -t chosen < <(choose "$part")
+    prepare "${chosen[@]}"
+
+    exec {stage_lock}>build/.test-lock
+    flock -n "$stage_lock" || { say "waiting for other tests in this folder" && flock "$stage_lock"; }
+    trap on_exit EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    trap 'exit 129' HUP
+    [[ $part == canary ]] || rm -rf build/test-logs
+    mkdir -p build/test-logs build/logs
+    test_environment
+
+    for stage in "${chosen[@]}"; do
+        one_stage "$stage" "$@"
+    done
+    printf '\n'
+    printf '%s\n' "${summary[@]}" "" "$total_passed passed, $total_failed failed"
+    [[ $total_failed -eq 0 ]]
+}
