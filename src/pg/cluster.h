@@ -4,8 +4,8 @@
  * cannot reach the data directory (a file in it tells where). One process at a time owns it (flock). The server gets
  * SIGINT when its owner dies in whatever way; a server left from before is waited for, a stale postmaster.pid removed.
  *
- * Start it from the program's first thread, and keep that thread alive: the kernel ties the server's life to the thread
- * that forked it. */
+ * Start and tend it from the program's first thread, and keep that thread alive: the kernel ties the server's life to
+ * the thread that forked it. */
 #ifndef PG_CLUSTER_H
 #define PG_CLUSTER_H
 
