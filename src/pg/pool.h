@@ -20,14 +20,14 @@ struct pool_config {
     enum pg_prepare prepare;
     int connections;
     size_t queue_room;
-    const struct statement *const *statements; /* prepared on each connection as they are first used */
-    size_t statement_count;
 };
 
 struct pool;
 
+/* Returns once a worker is connected or failed to be, a second at most. Without a database the workers go on trying. */
 struct pool *pool_start(const struct pool_config *config, struct why *why) MUST_CHECK;
-/* Runs what is queued up to the deadline, fails the rest, ends the threads. */
+/* Runs what is queued up to the deadline, fails the rest, ends the threads. A job under way is waited for: its own
+ * deadline bounds that. */
 void pool_stop(struct pool *pool, int64_t deadline_ns);
 
 /* ERR_FULL when the queue is, ERR_CLOSED when no worker has a connection: both at once, and `done` is not called. */

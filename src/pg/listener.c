@@ -1,0 +1,196 @@
+#include "pg/listener.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/random.h"
+#include "pg/inside.h"
+
+#define CONNECT_NS (5 * NS_PER_S)
+#define PING_EVERY_NS NS_PER_S
+#define PING_WAIT_NS (2 * NS_PER_S)
+#define ALIVE_NS (3 * NS_PER_S)
+#define BACK_OFF_FIRST_MS 100
+#define BACK_OFF_MOST_MS 5000
+#define SCRIPT_CEILING (64 * 1024)
+#define NO_SIGN INT64_MIN
+
+struct listener {
+    struct listener_config config;
+    struct pg *pg;
+    struct buf script; /* LISTEN "a"; LISTEN "b"; */
+    int stop_fd;       /* readable from listener_stop on */
+    pthread_t thread;
+    bool outage_told;
+    _Atomic int64_t sign_ns; /* when the last ping that was answered had been sent */
+};
+
+static const struct statement listener_ping = {"listener_ping", "SELECT 1 AS one", 0, "one:int4"};
+
+static void pass_on(struct listener *l)
+{
+    for (PGnotify *n; pg_is_up(l->pg) && (n = PQnotifies(l->pg->conn)); PQfreemem(n))
+        l->config.heard(l->config.context, n->relname, n->extra);
+}
+
+/* What was notified before the ping was answered is passed on before anybody may trust the sign of life. */
+static bool ping(struct listener *l)
+{
+    int64_t sent_ns = clock_ns();
+    struct pg_call call = {.ask = &listener_ping};
+    if (pg_ask(l->pg, &call, sent_ns + PING_WAIT_NS))
+        return false;
+    pass_on(l);
+    atomic_store(&l->sign_ns, sent_ns);
+    return true;
+}
+
+static enum err begin(struct listener *l, struct why *why)
+{
+    int64_t deadline_ns = clock_ns() + CONNECT_NS;
+    enum err e = pg_connect(l->pg, deadline_ns, why);
+    if (e)
+        return e;
+    if (pg_is_pooled(l->pg))
+        return why_set(why, ERR_INPUT, "a transaction pooler stands between: notifications need the server's own URL");
+    return pg_script(l->pg, l->script.at, deadline_ns, why);
+}
+
+static void tell_outage(struct listener *l, const char *reason)
+{
+    if (!l->outage_told)
+        log_warn("listener lost", F_STR("reason", reason));
+    l->outage_told = true;
+}
+
+static bool told_to_stop(struct listener *l, int wait_ms)
+{
+    struct pollfd on = {.fd = l->stop_fd, .events = POLLIN};
+    return poll(&on, 1, wait_ms) > 0;
+}
+
+/* Until the connection is lost (true) or it is time to stop (false). */
+static bool listen_on(struct listener *l)
+{
+    int64_t next_ping_ns = clock_ns();
+    for (;;) {
+        if (clock_ns() >= next_ping_ns) {
+            next_ping_ns = clock_ns() + PING_EVERY_NS;
+            if (!ping(l))
+                return true;
+        }
+        struct pollfd on[2] = {{.fd = l->stop_fd, .events = POLLIN}, {.fd = pg_socket(l->pg), .events = POLLIN}};
+        if (poll(on, 2, clock_ms_until(next_ping_ns, 1000)) > 0 && on[0].revents)
+            return false;
+        if (!pg_is_alive(l->pg))
+            return true;
+        pass_on(l);
+    }
+}
+
+/* The owner starts afresh before the listener counts as alive, and hears of the loss after it does no more. */
+static void live(struct listener *l)
+{
+    l->outage_told = false;
+    log_info("listener connected");
+    l->config.alive(l->config.context, true);
+    bool lost = listen_on(l);
+    atomic_store(&l->sign_ns, NO_SIGN);
+    if (lost)
+        tell_outage(l, "the connection ended or a ping was not answered");
+    l->config.alive(l->config.context, false);
+}
+
+static int longer(int pause_ms)
+{
+    if (pause_ms == 0)
+        return BACK_OFF_FIRST_MS;
+    return pause_ms < BACK_OFF_MOST_MS / 2 ? pause_ms * 2 : BACK_OFF_MOST_MS;
+}
+
+static void *run(void *context)
+{
+    struct listener *l = context;
+    int pause_ms = 0;
+    while (!told_to_stop(l, pause_ms / 2 + (int)random_below((uint32_t)pause_ms + 1))) {
+        struct why why = {""};
+        int64_t began_ns = clock_ns();
+        enum err e = begin(l, &why);
+        if (!e)
+            live(l);
+        else if (!told_to_stop(l, 0))
+            tell_outage(l, why.text);
+        pg_disconnect(l->pg);
+        /* The first try after a life of some length comes at once. */
+        pause_ms = !e && clock_ns() - began_ns > PING_EVERY_NS ? 0 : longer(pause_ms);
+    }
+    return NULL;
+}
+
+static void add_channel(struct buf *script, const char *channel)
+{
+    buf_addz(script, "LISTEN \"");
+    for (; *channel; channel++)
+        buf_add(script, *channel == '"' ? STR("\"\"") : (struct str){channel, 1});
+    buf_addz(script, "\";\n");
+}
+
+static void free_listener(struct listener *l)
+{
+    pg_free(l->pg);
+    buf_free(&l->script);
+    if (l->stop_fd >= 0)
+        close(l->stop_fd);
+    free(l);
+}
+
+struct listener *listener_start(const struct listener_config *config, struct why *why)
+{
+    if (pg_check_url(config->url, why))
+        return NULL;
+    struct listener *l = calloc(1, sizeof *l);
+    if (!l) {
+        (void)why_set(why, ERR_MEMORY, "no memory for the database listener");
+        return NULL;
+    }
+    l->config = *config;
+    l->config.url = NULL; /* pg_new() copies them; the caller's may go */
+    l->config.channels = NULL;
+    atomic_init(&l->sign_ns, NO_SIGN);
+    l->script = buf_new(SCRIPT_CEILING);
+    for (size_t i = 0; config->channels[i]; i++)
+        add_channel(&l->script, config->channels[i]);
+    buf_add(&l->script, (struct str){"", 1});
+    l->stop_fd = eventfd(0, EFD_CLOEXEC);
+    l->pg = pg_new(config->url, PG_PREPARE_OFF);
+    if (l->pg)
+        pg_give_up_when(l->pg, l->stop_fd);
+    if (!l->pg || l->stop_fd < 0 || l->script.failed || pthread_create(&l->thread, NULL, run, l) != 0) {
+        (void)why_set(why, ERR_SYSTEM, "no memory, descriptor or thread for the database listener");
+        free_listener(l);
+        return NULL;
+    }
+    return l;
+}
+
+void listener_stop(struct listener *l)
+{
+    uint64_t one = 1;
+    (void)!write(l->stop_fd, &one, sizeof one);
+    pthread_join(l->thread, NULL);
+    free_listener(l);
+}
+
+bool listener_is_alive(const struct listener *l)
+{
+    int64_t sign_ns = atomic_load(&l->sign_ns);
+    return sign_ns != NO_SIGN && clock_ns() - sign_ns < ALIVE_NS;
+}

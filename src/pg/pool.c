@@ -1,0 +1,337 @@
+#include "pg/pool.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/queue.h"
+#include "base/random.h"
+#include "pg/inside.h"
+
+#define CONNECT_NS (5 * NS_PER_S)
+/* What a lost connection's first reconnect may take: as long as that the queue is kept waiting for it. */
+#define RECONNECT_NS NS_PER_S
+#define LOOK_NS NS_PER_S /* how often an idle worker looks at its connection */
+#define BACK_OFF_FIRST_MS 100
+#define BACK_OFF_MOST_MS 5000
+#define RETRIES_MAX 5
+#define RETRY_FIRST_MS 5
+
+struct worker {
+    struct pool *pool;
+    struct pg *pg;
+    pthread_t thread;
+    bool counted; /* in state.connected */
+};
+
+struct pool {
+    struct queue *queue;
+    int stop_fd; /* readable from pool_stop on */
+
+    pthread_mutex_t lock; /* for what follows, and over pushing: nothing is queued while connected is 0 */
+    pthread_cond_t changed;
+    struct pool_state state;
+    bool outage_told, first_try_over;
+    int64_t stop_ns; /* INT64_MAX until pool_stop */
+
+    int started;
+    struct worker workers[];
+};
+
+static void finish(struct job *job, enum err e)
+{
+    log_correlate(job->correlation_id);
+    job->done(job, e);
+    log_correlate(NULL);
+}
+
+/* A job that nobody will run: only while no worker is connected, or none is left. */
+static struct job *take_orphan(struct pool *pool)
+{
+    void *item = NULL;
+    pthread_mutex_lock(&pool->lock);
+    if (pool->state.connected || queue_pop(pool->queue, 0, &item))
+        item = NULL;
+    pthread_mutex_unlock(&pool->lock);
+    return item;
+}
+
+static void fail_orphans(struct pool *pool)
+{
+    for (struct job *job; (job = take_orphan(pool));)
+        finish(job, ERR_CLOSED);
+}
+
+static void count_in(struct worker *w)
+{
+    struct pool *pool = w->pool;
+    pthread_mutex_lock(&pool->lock);
+    bool first = pool->state.connected == 0 && !w->counted;
+    pool->state.connected += !w->counted;
+    w->counted = true;
+    pool->outage_told = false;
+    pool->first_try_over = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    if (first)
+        log_info("database connected");
+}
+
+static void count_out(struct worker *w, const char *reason)
+{
+    struct pool *pool = w->pool;
+    pthread_mutex_lock(&pool->lock);
+    pool->state.connected -= w->counted;
+    w->counted = false;
+    bool outage = pool->state.connected == 0;
+    bool tell = outage && !pool->outage_told && pool->stop_ns == INT64_MAX;
+    pool->outage_told |= tell;
+    pool->first_try_over = true;
+    pthread_cond_broadcast(&pool->changed);
+    pthread_mutex_unlock(&pool->lock);
+    if (tell)
+        log_warn("database lost", F_STR("reason", reason));
+    if (outage)
+        fail_orphans(pool);
+}
+
+static bool try_connect(struct worker *w, int64_t within_ns)
+{
+    struct why why = {""};
+    enum err e = pg_connect(w->pg, clock_ns() + within_ns, &why);
+    if (e) {
+        log_debug("database connection failed", F_STR("reason", why.text));
+        count_out(w, why.text);
+        return false;
+    }
+    count_in(w);
+    return true;
+}
+
+/* The first try after a loss comes at once, and the worker counts as connected meanwhile: a restarted server is back
+ * before anybody needs to be refused. */
+static bool reconnect(struct worker *w)
+{
+    pthread_mutex_lock(&w->pool->lock);
+    w->pool->state.reconnects++;
+    pthread_mutex_unlock(&w->pool->lock);
+    return try_connect(w, RECONNECT_NS);
+}
+
+static int jittered(int ms)
+{
+    return ms / 2 + (int)random_below((uint32_t)ms + 1);
+}
+
+/* False once the pool is stopped. */
+static bool keep_connecting(struct worker *w)
+{
+    if (w->counted ? reconnect(w) : try_connect(w, CONNECT_NS))
+        return true;
+    int pause_ms = BACK_OFF_FIRST_MS;
+    for (;;) {
+        struct pollfd on = {.fd = w->pool->stop_fd, .events = POLLIN};
+        if (poll(&on, 1, jittered(pause_ms)) > 0)
+            return false;
+        if (try_connect(w, CONNECT_NS))
+            return true;
+        pause_ms = pause_ms < BACK_OFF_MOST_MS / 2 ? pause_ms * 2 : BACK_OFF_MOST_MS;
+    }
+}
+
+/* Pauses before the run after `tries` conflicts; false when there shall be none. */
+static bool pause_before_retry(struct pool *pool, const struct job *job, int tries)
+{
+    int pause_ms = jittered(RETRY_FIRST_MS << tries);
+    if (tries == RETRIES_MAX || clock_ns() + pause_ms * NS_PER_MS >= job->deadline_ns)
+        return false;
+    (void)poll(NULL, 0, pause_ms);
+    pthread_mutex_lock(&pool->lock);
+    pool->state.retries++;
+    pthread_mutex_unlock(&pool->lock);
+    return true;
+}
+
+static enum err run(struct worker *w, struct job *job)
+{
+    for (int tries = 0;; tries++) {
+        log_correlate(job->correlation_id);
+        enum err e = job->run(job, w->pg);
+        log_correlate(NULL);
+        pg_settle(w->pg);
+        if (e != ERR_CONFLICT || !pause_before_retry(w->pool, job, tries))
+            return e;
+        if (!pg_is_alive(w->pg) && !reconnect(w))
+            return ERR_CLOSED;
+    }
+}
+
+/* To a worker that has a connection, if there is one. */
+static void hand_back(struct pool *pool, struct job *job)
+{
+    pthread_mutex_lock(&pool->lock);
+    enum err e = pool->state.connected ? queue_push(pool->queue, job) : ERR_CLOSED;
+    pthread_mutex_unlock(&pool->lock);
+    if (e)
+        finish(job, ERR_CLOSED);
+}
+
+static void serve(struct worker *w, struct job *job)
+{
+    struct pool *pool = w->pool;
+    pthread_mutex_lock(&pool->lock);
+    int64_t stop_ns = pool->stop_ns;
+    pthread_mutex_unlock(&pool->lock);
+    int64_t now = clock_ns();
+    if (now >= job->deadline_ns || now >= stop_ns) {
+        finish(job, now >= job->deadline_ns ? ERR_TIMEOUT : ERR_CLOSED);
+        return;
+    }
+    if (!pg_is_alive(w->pg) && !reconnect(w)) {
+        hand_back(pool, job);
+        return;
+    }
+    pthread_mutex_lock(&pool->lock);
+    pool->state.busy++;
+    pthread_mutex_unlock(&pool->lock);
+    enum err e = run(w, job);
+    pthread_mutex_lock(&pool->lock);
+    pool->state.busy--;
+    pthread_mutex_unlock(&pool->lock);
+    finish(job, e);
+}
+
+static void *work(void *context)
+{
+    struct worker *w = context;
+    while (pg_is_alive(w->pg) || keep_connecting(w)) {
+        void *item = NULL;
+        enum err e = queue_pop(w->pool->queue, clock_ns() + LOOK_NS, &item);
+        if (e == ERR_CLOSED)
+            break;
+        if (!e)
+            serve(w, item);
+    }
+    count_out(w, "stopped");
+    pg_disconnect(w->pg);
+    return NULL;
+}
+
+static void free_pool(struct pool *pool, int workers)
+{
+    for (int i = 0; i < workers; i++)
+        pg_free(pool->workers[i].pg);
+    if (pool->stop_fd >= 0)
+        close(pool->stop_fd);
+    queue_free(pool->queue);
+    pthread_cond_destroy(&pool->changed);
+    pthread_mutex_destroy(&pool->lock);
+    free(pool);
+}
+
+static bool init_lock(struct pool *pool)
+{
+    pthread_condattr_t attributes;
+    bool made = pthread_condattr_init(&attributes) == 0;
+    made = made && pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC) == 0;
+    made = made && pthread_cond_init(&pool->changed, &attributes) == 0;
+    return made && pthread_mutex_init(&pool->lock, NULL) == 0;
+}
+
+static struct pool *make_pool(const struct pool_config *config)
+{
+    struct pool *pool = calloc(1, sizeof *pool + (size_t)config->connections * sizeof pool->workers[0]);
+    if (!pool)
+        return NULL;
+    if (!init_lock(pool)) {
+        free(pool);
+        return NULL;
+    }
+    pool->stop_ns = INT64_MAX;
+    pool->state.connections = config->connections;
+    pool->stop_fd = eventfd(0, EFD_CLOEXEC);
+    pool->queue = queue_new(config->queue_room);
+    bool whole = pool->queue && pool->stop_fd >= 0;
+    int made = 0;
+    for (; whole && made < config->connections; made++) {
+        struct worker *w = &pool->workers[made];
+        w->pool = pool;
+        w->pg = pg_new(config->url, config->prepare);
+        whole = w->pg != NULL;
+        if (whole)
+            pg_give_up_when(w->pg, pool->stop_fd);
+    }
+    if (whole)
+        return pool;
+    free_pool(pool, made);
+    return NULL;
+}
+
+static void await_first_try(struct pool *pool)
+{
+    const struct timespec latest = clock_unshifted(clock_ns() + RECONNECT_NS);
+    pthread_mutex_lock(&pool->lock);
+    while (!pool->first_try_over && pthread_cond_timedwait(&pool->changed, &pool->lock, &latest) == 0)
+        ;
+    pthread_mutex_unlock(&pool->lock);
+}
+
+struct pool *pool_start(const struct pool_config *config, struct why *why)
+{
+    if (pg_check_url(config->url, why))
+        return NULL;
+    if (config->connections < 1 || config->queue_room < 1) {
+        (void)why_set(why, ERR_INPUT, "a pool needs a connection and room in its queue");
+        return NULL;
+    }
+    struct pool *pool = make_pool(config);
+    if (!pool) {
+        (void)why_set(why, ERR_MEMORY, "no memory or descriptors for the database pool");
+        return NULL;
+    }
+    for (; pool->started < config->connections; pool->started++) {
+        struct worker *w = &pool->workers[pool->started];
+        if (pthread_create(&w->thread, NULL, work, w) != 0) {
+            (void)why_set(why, ERR_SYSTEM, "the system gives no thread for the database pool");
+            pool_stop(pool, 0);
+            return NULL;
+        }
+    }
+    await_first_try(pool);
+    return pool;
+}
+
+void pool_stop(struct pool *pool, int64_t deadline_ns)
+{
+    int workers = pool->state.connections;
+    pthread_mutex_lock(&pool->lock);
+    pool->stop_ns = deadline_ns;
+    pthread_mutex_unlock(&pool->lock);
+    queue_close(pool->queue);
+    uint64_t one = 1;
+    (void)!write(pool->stop_fd, &one, sizeof one);
+    for (int i = 0; i < pool->started; i++)
+        pthread_join(pool->workers[i].thread, NULL);
+    free_pool(pool, workers);
+}
+
+enum err pool_submit(struct pool *pool, struct job *job)
+{
+    pthread_mutex_lock(&pool->lock);
+    enum err e = pool->state.connected ? queue_push(pool->queue, job) : ERR_CLOSED;
+    pthread_mutex_unlock(&pool->lock);
+    return e;
+}
+
+struct pool_state pool_look(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    struct pool_state state = pool->state;
+    pthread_mutex_unlock(&pool->lock);
+    state.queued = queue_depth(pool->queue);
+    return state;
+}
