@@ -1,0 +1,149 @@
+/* The subcommands of `reclaim`, and the help for each. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/defs.h"
+#include "ops/commands.h"
+#include "ops/options.h"
+#include "ops/serve.h"
+#include "ops/settings.h"
+
+static int command_serve(int argc, char **argv)
+{
+    struct option_rule options[] = {{"--config", true, NULL}, {"--demo", false, NULL}};
+    if (options_read(argc, argv, options, COUNT_OF(options), 0, NULL))
+        return 2;
+    return serve(options[0].value, options[1].value != NULL);
+}
+
+static int command_help(int argc, char **argv);
+
+static const struct command {
+    const char *name, *usage, *summary, *help;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    {"serve", "serve [--demo] [--config FILE]", "the server; migrates first unless RECLAIM_MIGRATE=off",
+     "Listens on RECLAIM_LISTEN for the API and on RECLAIM_OPS_LISTEN for /livez, /readyz and /metrics.\n"
+     "Without RECLAIM_DATABASE_URL it makes and runs a private PostgreSQL under RECLAIM_DATA_DIR.\n"
+     "\n"
+     "  --demo         fills that private database with people to try things on\n"
+     "  --config FILE  settings from an INI file; the environment wins\n"
+     "\n"
+     "SIGTERM and SIGINT give the answers that are under way, then stop. SIGHUP reads the settings again.\n",
+     command_serve},
+    {"migrate", "migrate [--status|--standalone|--down N] [--config FILE]",
+     "the schema: up to date, looked at, or taken back",
+     "Brings the schema of the database up to date. Safe to run while servers are running or starting.\n"
+     "\n"
+     "  --status       lists the migrations and when each was applied\n"
+     "  --standalone   also creates a minimal auth schema and ownership tables where they are missing\n"
+     "  --down N       takes the last N migrations back, with the data they hold\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_migrate},
+    {"orphans", "orphans [--older-than AGE] [--format table|csv|json] [--config FILE]",
+     "who registered and never finished; a report, deletes nothing",
+     "Lists the users of auth.users who have no row in the tables of RECLAIM_OWNERSHIP.\n"
+     "\n"
+     "  --older-than AGE   only those created at least so long ago, such as 12h or 30d (7d)\n"
+     "  --format FORMAT    table, csv or json (table)\n"
+     "  --config FILE      settings from an INI file; the environment wins\n",
+     command_orphans},
+    {"doctor", "doctor [--config FILE]", "checks settings, database, privileges, indexes; says what to fix",
+     "Looks at everything Reclaim needs and prints a line for each: ok, warn, or FAIL with what to do about it.\n"
+     "Exits with 1 when something failed.\n"
+     "\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_doctor},
+    {"help", "help [COMMAND|settings [--markdown|--ini]]", "this text, one command's, or all settings",
+     "  help COMMAND               what a command does and takes\n"
+     "  help settings              every setting, its default and bounds\n"
+     "  help settings --markdown   the same as docs/settings.md\n"
+     "  help settings --ini        the same as a file for --config, with every default\n",
+     command_help},
+};
+
+static const struct command *command_named(const char *name)
+{
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        if (strcmp(commands[i].name, name) == 0)
+            return &commands[i];
+    return NULL;
+}
+
+static int unknown(const char *word)
+{
+    fprintf(stderr, "reclaim: there is no command \"%s\" (reclaim --help tells what there is)\n", word);
+    return 2;
+}
+
+static int print_overview(void)
+{
+    printf("Reclaim %s: registration recovery and graceful account deletion beside PostgreSQL.\n\nUsage:\n",
+           RECLAIM_VERSION);
+    for (size_t i = 0; i < COUNT_OF(commands); i++)
+        printf("  reclaim %s\n      %s\n", commands[i].usage, commands[i].summary);
+    printf("  reclaim --version\n\n"
+           "Exit codes: 0 done, 1 failed, 2 not understood.\n\n");
+    settings_print_help(stdout);
+    return 0;
+}
+
+static int print_command(const struct command *command)
+{
+    printf("Usage: reclaim %s\n\n%s", command->usage, command->help);
+    return 0;
+}
+
+static int command_help(int argc, char **argv)
+{
+    struct option_rule options[] = {{"--markdown", false, NULL}, {"--ini", false, NULL}};
+    int words;
+    if (options_read(argc, argv, options, COUNT_OF(options), 1, &words))
+        return 2;
+    if (words == 0)
+        return print_overview();
+    if (strcmp(argv[1], "settings") != 0) {
+        const struct command *command = command_named(argv[1]);
+        return command ? print_command(command) : unknown(argv[1]);
+    }
+    if (options[0].value)
+        settings_print_markdown(stdout);
+    else if (options[1].value)
+        settings_print_ini(stdout);
+    else
+        settings_print_help(stdout);
+    return 0;
+}
+
+static bool asks_for_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2) {
+        fprintf(stderr, "reclaim: which command? (reclaim --help tells what there is)\n");
+        return 2;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("reclaim %s\n", RECLAIM_VERSION);
+        return 0;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return print_overview();
+    const struct command *command = command_named(argv[1]);
+    if (!command)
+        return unknown(argv[1]);
+    if (asks_for_help(argc - 1, argv + 1))
+        return print_command(command);
+    int code = command->run(argc - 1, argv + 1);
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "reclaim: the output could not be written\n");
+        return 1;
+    }
+    return code;
+}

@@ -1,0 +1,10 @@
+/* Subcommands that do one thing and end. Each gets its own arguments, argv[0] being its name, and returns an exit code:
+ * 0 done, 1 failed, 2 not understood. */
+#ifndef OPS_COMMANDS_H
+#define OPS_COMMANDS_H
+
+int command_migrate(int argc, char **argv);
+int command_orphans(int argc, char **argv);
+int command_doctor(int argc, char **argv);
+
+#endif

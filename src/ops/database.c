@@ -1,0 +1,139 @@
+#include "ops/database.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "recovery/probe.h"
+
+static const struct statement claim_key = {
+    .name = "installation_claim_key",
+    .sql = "UPDATE reclaim.installation SET key_fingerprint = $1 WHERE key_fingerprint IS NULL",
+    .params = 1,
+    .columns = "",
+};
+
+static const struct statement read_key = {
+    .name = "installation_read_key",
+    .sql = "SELECT key_fingerprint FROM reclaim.installation",
+    .params = 0,
+    .columns = "key_fingerprint:text",
+};
+
+/* One row a column: has the table it, is it a uuid, does an index start with it, does it refer to auth.users? */
+static const struct statement look_at_ownership = {
+    .name = "ownership_look",
+    .sql = "SELECT (c.oid IS NOT NULL) AS has_table, (a.attnum IS NOT NULL) AS has_column,"
+           " EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisvalid"
+           "   AND i.indpred IS NULL AND i.indkey[0] = a.attnum) AS has_index,"
+           " EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f'"
+           "   AND k.confrelid = pg_catalog.to_regclass('auth.users') AND k.conkey[1] = a.attnum"
+           "   AND cardinality(k.conkey) = 1) AS has_key"
+           " FROM (SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', $1::text, $2::text)) AS oid) c"
+           " LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped",
+    .params = 3,
+    .columns = "has_table:bool has_column:bool has_index:bool has_key:bool",
+};
+
+static const struct statement *const statements[] = {&probe_find_user, &probe_limit_company_query, &claim_key,
+                                                     &read_key, &look_at_ownership};
+
+static int64_t deadline(void)
+{
+    return clock_ns() + DATABASE_DEADLINE_NS;
+}
+
+enum err database_open(const struct settings *s, struct database *ret, struct why *why)
+{
+    struct database db = {0};
+    char attached[512];
+    const char *url = s->database_direct_url;
+    enum err e = OK;
+    if (!url) {
+        e = cluster_attach(s->data_dir, attached, sizeof attached, why);
+        url = attached;
+        if (e == ERR_MISSING) {
+            e = cluster_start(s->data_dir, &db.cluster, why);
+            url = e ? NULL : cluster_url(db.cluster);
+        }
+    }
+    if (!e) {
+        db.pg = pg_new(url, PG_PREPARE_OFF);
+        e = db.pg ? pg_connect(db.pg, deadline(), why) : why_set(why, ERR_MEMORY, "no memory for a connection");
+    }
+    if (e) {
+        database_close(&db);
+        return e;
+    }
+    *ret = db;
+    return OK;
+}
+
+void database_close(struct database *db)
+{
+    pg_free(db->pg);
+    if (db->cluster)
+        cluster_stop(db->cluster, deadline());
+    *db = (struct database){0};
+}
+
+void database_cleanup(struct database *db)
+{
+    database_close(db);
+}
+
+enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct why *why)
+{
+    char hex[DIGEST_HEX_LEN + 1];
+    digest_hex(fingerprint, hex);
+    struct pg_call calls[] = {{.ask = &claim_key, .args = {pg_text(hex)}}, {.ask = &read_key}};
+    enum err e = pg_trip(pg, calls, COUNT_OF(calls), deadline());
+    if (e)
+        return why_set(why, e, "cannot read which key this database belongs to (%s %s)", err_name(e),
+                       calls[0].err ? calls[0].sqlstate : calls[1].sqlstate);
+    if (calls[1].rows != 1 || !str_eq(pg_get(&calls[1], 0, 0), str_of(hex)))
+        return why_set(why, ERR_CONFLICT,
+                       "this database was set up with another RECLAIM_SECRET_KEY; every instance needs the same one");
+    return OK;
+}
+
+enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why)
+{
+    enum err e = pg_check_statements(pg, statements, COUNT_OF(statements), why);
+    if (e)
+        return e;
+    const struct statement *const owned[] = {&orphans->has_company, &orphans->list};
+    struct why drift;
+    if (pg_check_statements(pg, owned, COUNT_OF(owned), &drift))
+        log_warn("ownership tables unusable: check-email-status answers null", F_STR("why", drift.text));
+    return OK;
+}
+
+enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                  void (*finding)(void *context, const char *sentence), void *context, struct why *why)
+{
+    static const char *const lacks[] = {
+        "table %s.%s does not exist; correct RECLAIM_OWNERSHIP or create it (column %s)",
+        "table %s.%s has no column %s; correct RECLAIM_OWNERSHIP",
+        "table %s.%s has no index on %s: look-ups will be slow; create one",
+        "%s.%s(%s) has no foreign key to auth.users: deletions will have to lock the whole table; add one",
+    };
+    for (size_t i = 0; i < count; i++) {
+        const struct ownership_column *c = &columns[i];
+        struct pg_call call = {.ask = &look_at_ownership,
+                               .args = {pg_text(c->schema), pg_text(c->table), pg_text(c->column)}};
+        enum err e = pg_ask(pg, &call, deadline());
+        if (e)
+            return why_set(why, e, "cannot look at the ownership tables (%s %s)", err_name(e), call.sqlstate);
+        for (int lack = 0; lack < (int)COUNT_OF(lacks); lack++) {
+            if (pg_get_bool(&call, 0, lack))
+                continue;
+            char sentence[512];
+            snprintf(sentence, sizeof sentence, lacks[lack], c->schema, c->table, c->column);
+            finding(context, sentence);
+            if (lack < 2)
+                break;
+        }
+    }
+    return OK;
+}

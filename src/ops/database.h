@@ -1,0 +1,36 @@
+/* The database as a command or the server first meets it: found, opened, brought up to date and checked. */
+#ifndef OPS_DATABASE_H
+#define OPS_DATABASE_H
+
+#include "base/digest.h"
+#include "ops/settings.h"
+#include "pg/cluster.h"
+#include "recovery/orphans.h"
+
+struct database {
+    struct cluster *cluster; /* NULL when another process, or an operator, runs the server */
+    struct pg *pg;           /* direct, not through a pooler */
+};
+
+/* For commands: the configured database, or the embedded cluster, started for as long as the command takes when no
+ * server is running on it. */
+enum err database_open(const struct settings *s, struct database *ret, struct why *why) MUST_CHECK;
+void database_close(struct database *db);
+void database_cleanup(struct database *db);
+
+/* Claims the database for this key, or finds that it was claimed with another: ERR_CONFLICT. */
+enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct why *why) MUST_CHECK;
+
+/* Every statement of the program described by the server. What depends on RECLAIM_OWNERSHIP only draws a warning:
+ * the probe answers null without it. */
+enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why) MUST_CHECK;
+
+/* Looks at what the ownership columns need: the table, the column, an index that starts with it, a foreign key to
+ * auth.users. Calls `finding` with a sentence for each lack. */
+enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                  void (*finding)(void *context, const char *sentence), void *context,
+                                  struct why *why) MUST_CHECK;
+
+#define DATABASE_DEADLINE_NS (30 * NS_PER_S)
+
+#endif

@@ -1,0 +1,207 @@
+/* `reclaim doctor`: everything that must hold for Reclaim to work, looked at from outside, with what to do about it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "ops/commands.h"
+#include "ops/database.h"
+#include "ops/options.h"
+#include "pg/migrate.h"
+
+struct examination {
+    int faults, warnings;
+};
+
+static void well(const char *what, const char *detail)
+{
+    printf("ok    %s%s%s\n", what, detail ? ": " : "", detail ? detail : "");
+}
+
+static void warn(struct examination *x, const char *sentence)
+{
+    x->warnings++;
+    printf("warn  %s\n", sentence);
+}
+
+static void fault(struct examination *x, const char *sentence)
+{
+    x->faults++;
+    printf("FAIL  %s\n", sentence);
+}
+
+static const struct statement server_look = {
+    .name = "doctor_server",
+    .sql = "SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int8 AS number,"
+           " current_setting('max_connections')::int8 AS connections,"
+           " (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS wall_ms,"
+           " current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous_commit,"
+           " pg_catalog.pg_is_in_recovery() AS standby",
+    .params = 0,
+    .columns = "version:text number:int8 connections:int8 wall_ms:int8 fsync:text synchronous_commit:text standby:bool",
+};
+
+static const struct statement privileges_look = {
+    .name = "doctor_privileges",
+    .sql = "SELECT (to_regclass('auth.users') IS NOT NULL) AS has_users,"
+           " coalesce(has_table_privilege(to_regclass('auth.users'), 'SELECT'), false) AS may_read,"
+           " coalesce(has_table_privilege(to_regclass('auth.users'), 'DELETE'), false) AS may_delete,"
+           " coalesce(has_schema_privilege(to_regnamespace('reclaim'), 'USAGE'), false) AS may_use_reclaim,"
+           " EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid"
+           "   AND a.attnum = i.indkey[0] WHERE i.indrelid = to_regclass('auth.users') AND a.attname = 'email'"
+           "   AND i.indisvalid) AS has_email_index",
+    .params = 0,
+    .columns = "has_users:bool may_read:bool may_delete:bool may_use_reclaim:bool has_email_index:bool",
+};
+
+static void look_at_server(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct pg_call call = {.ask = &server_look};
+    if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS)) {
+        fault(x, "the server does not answer questions about itself");
+        return;
+    }
+    well("database", pg_get(&call, 0, 0).at);
+    if (pg_get_i64(&call, 0, 1) < 140000)
+        fault(x, "PostgreSQL is older than 14: upgrade it");
+    if (pg_get_i64(&call, 0, 2) < s->database_connections + 5)
+        warn(x,
+             "max_connections of the server leaves no room beside RECLAIM_DATABASE_CONNECTIONS: raise the one or lower "
+             "the other");
+    if (llabs(pg_get_i64(&call, 0, 3) - clock_wall_us() / 1000) > 5000)
+        warn(x, "the server's clock and this machine's differ by more than 5 seconds: run NTP on both");
+    if (!str_eq(pg_get(&call, 0, 4), STR("on")) || str_eq(pg_get(&call, 0, 5), STR("off")))
+        warn(x, "fsync or synchronous_commit is off: a crash may lose what was acknowledged");
+    if (pg_get_bool(&call, 0, 6))
+        fault(x,
+              "this server is a standby and takes no writes: name the primary, or all hosts, in RECLAIM_DATABASE_URL");
+}
+
+static void look_at_privileges(struct examination *x, struct pg *pg)
+{
+    static const char *const lacks[] = {
+        "there is no auth.users: point RECLAIM_DATABASE_URL at the Supabase database, or run reclaim migrate "
+        "--standalone",
+        "this role may not read auth.users: GRANT USAGE ON SCHEMA auth, SELECT ON auth.users to it",
+        "this role may not delete from auth.users: GRANT DELETE ON auth.users to it",
+        "this role may not use schema reclaim: run reclaim migrate, or GRANT USAGE ON SCHEMA reclaim to it",
+        "auth.users has no index on email: look-ups will be slow; create one",
+    };
+    struct pg_call call = {.ask = &privileges_look};
+    if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS)) {
+        fault(x, "the privileges cannot be looked at");
+        return;
+    }
+    int before = x->faults;
+    for (int i = 0; i < (int)COUNT_OF(lacks); i++) {
+        if (!pg_get_bool(&call, 0, i))
+            fault(x, lacks[i]);
+        if (i == 0 && x->faults > before)
+            break;
+    }
+    if (x->faults == before)
+        well("privileges", NULL);
+}
+
+struct schema_tally {
+    int pending, changed;
+};
+
+static void tally(void *context, int version, const char *name, const char *applied_at, bool changed)
+{
+    (void)version, (void)name;
+    struct schema_tally *t = context;
+    t->pending += !applied_at;
+    t->changed += changed;
+}
+
+static void look_at_schema(struct examination *x, struct pg *pg)
+{
+    const struct migration *all;
+    size_t count;
+    struct why why = {""};
+    struct schema_tally t = {0};
+    if (migrations_embedded(&all, &count, &why) ||
+        migrate_status(pg, all, count, clock_ns() + DATABASE_DEADLINE_NS, tally, &t, &why))
+        fault(x, why.text);
+    else if (t.changed)
+        fault(x, "a migration was changed after it was applied: run the program version the database was made with");
+    else if (t.pending)
+        fault(x, "the schema is not up to date: run reclaim migrate");
+    else
+        well("schema", "up to date");
+}
+
+static void finding(void *context, const char *sentence)
+{
+    struct examination *x = context;
+    if (strstr(sentence, "no index") || strstr(sentence, "foreign key"))
+        warn(x, sentence);
+    else
+        fault(x, sentence);
+}
+
+static void look_at_ownership(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct why why = {""};
+    int before = x->faults + x->warnings;
+    if (database_check_ownership(pg, s->ownership.at, s->ownership.count, finding, x, &why))
+        fault(x, why.text);
+    else if (x->faults + x->warnings == before)
+        well("ownership tables", "indexed, with foreign keys to auth.users");
+}
+
+static void look_at_statements(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct orphan_statements orphans = {0};
+    struct why why = {""};
+    if (orphan_statements_write(s->ownership.at, s->ownership.count, &orphans))
+        fault(x, "no memory for the statements");
+    else if (database_check_statements(pg, &orphans, &why))
+        fault(x, why.text);
+    else
+        well("statements", "agree with the schema");
+    orphan_statements_free(&orphans);
+}
+
+static void look_at_pooler(struct examination *x, const struct settings *s)
+{
+    if (!s->database_url || strcmp(s->database_url, s->database_direct_url) == 0)
+        return;
+    struct why why = {""};
+    AUTO(pg) struct pg *pg = pg_new(s->database_url, s->prepare);
+    if (!pg || pg_connect(pg, clock_ns() + DATABASE_DEADLINE_NS, &why))
+        fault(x, why.text);
+    else
+        well("pooler", pg_is_pooled(pg) ? "found; statements are sent unnamed" : "none between here and the server");
+}
+
+int command_doctor(int argc, char **argv)
+{
+    struct option_rule options[] = {{"--config", true, NULL}};
+    if (options_read(argc, argv, options, COUNT_OF(options), 0, NULL))
+        return 2;
+    struct examination x = {0};
+    struct why why = {""};
+    AUTO(settings) struct settings *s = NULL;
+    AUTO(database) struct database db = {0};
+    if (settings_load(options[0].value, &s, &why)) {
+        fault(&x, why.text);
+    } else {
+        well("settings", NULL);
+        for (size_t i = 0; i < s->warnings.count; i++)
+            warn(&x, s->warnings.at[i]);
+        if (database_open(s, &db, &why)) {
+            fault(&x, why.text);
+        } else {
+            look_at_server(&x, db.pg, s);
+            look_at_privileges(&x, db.pg);
+            look_at_schema(&x, db.pg);
+            look_at_ownership(&x, db.pg, s);
+            look_at_statements(&x, db.pg, s);
+            look_at_pooler(&x, s);
+        }
+    }
+    printf("%d failed, %d warning%s\n", x.faults, x.warnings, x.warnings == 1 ? "" : "s");
+    return x.faults ? 1 : 0;
+}

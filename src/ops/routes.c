@@ -1,0 +1,46 @@
+#include "ops/routes.h"
+
+#include "base/embedded.h"
+
+static void openapi(struct request *rq)
+{
+    const struct embedded *description = embedded_find("openapi/openapi.json");
+    if (!description) {
+        refuse_plainly(rq, 404);
+        reply_send(rq, 404);
+        return;
+    }
+    reply_header(rq, "Access-Control-Allow-Origin", "*");
+    reply_body(rq, "application/json", description->bytes);
+    reply_send(rq, 200);
+}
+
+void routes_init(struct routes *r, const struct settings *s, const struct orphan_statements *orphans)
+{
+    const struct contract *contract =
+        s->contract == CONTRACT_CLEANUP_V1 ? &contract_cleanup_v1 : &contract_registration_recovery;
+    r->probe.contract = contract;
+    r->probe.orphans = orphans;
+    r->families[0] =
+        (struct family){.prefix = "/functions/v1/", .cors = true, .refuse = contract_family_refuse, .room = contract};
+    r->families[1] = (struct family){.prefix = "/", .refuse = refuse_plainly};
+    r->routes[0] = (struct route){.method = METHOD_POST,
+                                  .path = "/functions/v1/check-email-status",
+                                  .handle = probe_handle,
+                                  .room = &r->probe,
+                                  .hold = &r->probe.hold};
+    r->routes[1] = (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi};
+    r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, COUNT_OF(r->routes)};
+}
+
+void routes_configure(struct routes *r, const struct settings *s)
+{
+    atomic_store(&r->probe.hold.hold_ms, s->probe_hold_ms);
+    atomic_store(&r->probe.hold.sigma_ms, s->probe_hold_sigma_ms);
+    atomic_store(&r->probe.timeout_ms, s->probe_timeout_ms);
+}
+
+void routes_open(struct routes *r, struct pool *pool)
+{
+    atomic_store(&r->probe.pool, pool);
+}

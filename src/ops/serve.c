@@ -1,0 +1,386 @@
+#include "ops/serve.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/embedded.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "http/server.h"
+#include "ops/database.h"
+#include "ops/health.h"
+#include "ops/routes.h"
+#include "pg/migrate.h"
+
+#define QUEUE_ROOM 4096
+#define REQUEST_DEADLINE_NS (10 * NS_PER_S)
+#define IDLE_NS (75 * NS_PER_S)
+
+METRIC_GAUGE(connections, "reclaim_http_connections", "Open connections of the public listener.");
+METRIC_GAUGE(held, "reclaim_http_held", "Answers that wait for their instant.");
+METRIC_GAUGE(pool_connected, "reclaim_database_connections", "Database connections that are up.");
+METRIC_GAUGE(pool_queued, "reclaim_database_queued", "Jobs that wait for a database connection.");
+METRIC_COUNTER(pool_retries, "reclaim_database_retries_total",
+               "Runs repeated after a deadlock or a serialisation failure.");
+
+/* Settings a reload replaced: someone may still read them, so they stay until the end. */
+struct generation {
+    struct settings *settings;
+    struct http_policy policy;
+    struct generation *older;
+};
+
+struct app {
+    bool demo;
+    struct generation *now;
+    struct digest key_fingerprint;
+    sigset_t signals;
+    struct cluster *cluster;
+    struct pool *pool;
+    struct orphan_statements orphans;
+    struct routes routes;
+    struct health health;
+    struct router ops_router;
+    struct server *public, *ops;
+};
+
+static double read_connections(void *public)
+{
+    return server_look(public).connections;
+}
+
+static double read_held(void *public)
+{
+    return server_look(public).held;
+}
+
+static double read_connected(void *pool)
+{
+    return pool_look(pool).connected;
+}
+
+static double read_queued(void *pool)
+{
+    return (double)pool_look(pool).queued;
+}
+
+static double read_retries(void *pool)
+{
+    return (double)pool_look(pool).retries;
+}
+
+static void log_warnings(const struct settings *s)
+{
+    for (size_t i = 0; i < s->warnings.count; i++)
+        log_warn("settings", F_STR("warning", s->warnings.at[i]));
+}
+
+/* Makes these settings the ones in force; the old ones stay for whoever still reads them. */
+static enum err adopt(struct app *app, struct settings *s)
+{
+    struct generation *g = calloc(1, sizeof *g);
+    if (!g)
+        return ERR_MEMORY;
+    g->settings = s;
+    g->policy = (struct http_policy){s->trusted_proxies.at, s->trusted_proxies.count, s->cors_origins.at,
+                                     s->cors_origins.count};
+    g->older = app->now;
+    app->now = g;
+    log_threshold(s->log_level);
+    log_warnings(s);
+    routes_configure(&app->routes, s);
+    if (app->public)
+        server_set_policy(app->public, &g->policy);
+    return OK;
+}
+
+static void reload(struct app *app)
+{
+    struct settings *fresh;
+    struct why why;
+    if (settings_reload(app->now->settings, &fresh, &why)) {
+        log_error("reload refused: the old settings stay", F_STR("why", why.text));
+        return;
+    }
+    if (adopt(app, fresh))
+        settings_free(fresh);
+    else
+        log_info("settings reloaded");
+}
+
+/* Signals come to the first thread only, when it asks for them. */
+static void block_signals(struct app *app)
+{
+    static const int wanted[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+    sigemptyset(&app->signals);
+    for (size_t i = 0; i < COUNT_OF(wanted); i++)
+        sigaddset(&app->signals, wanted[i]);
+    pthread_sigmask(SIG_BLOCK, &app->signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Waits for what happens next, tending the cluster meanwhile. False once the program is to stop. */
+static bool attend(struct app *app, int64_t ms)
+{
+    int64_t until = clock_ns() + ms * NS_PER_MS;
+    for (;;) {
+        int64_t left = until - clock_ns();
+        if (left <= 0)
+            return true;
+        if (left > NS_PER_S)
+            left = NS_PER_S;
+        struct timespec wait = {left / NS_PER_S, left % NS_PER_S};
+        int signal = sigtimedwait(&app->signals, NULL, &wait);
+        if (app->cluster)
+            cluster_tend(app->cluster);
+        if (signal == SIGTERM || signal == SIGINT)
+            return false;
+        if (signal == SIGHUP)
+            reload(app);
+    }
+}
+
+static enum err fill_demo(struct pg *pg, struct why *why)
+{
+    const struct embedded *people = embedded_find("sql/demo.sql");
+    if (!people)
+        return why_set(why, ERR_MISSING, "this program was built without sql/demo.sql");
+    return pg_script(pg, people->bytes.at, clock_ns() + DATABASE_DEADLINE_NS, why);
+}
+
+static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
+{
+    const struct settings *s = app->now->settings;
+    int64_t deadline_ns = clock_ns() + 10 * DATABASE_DEADLINE_NS;
+    enum err e = OK;
+    if (app->cluster && (e = migrate_standalone(pg, deadline_ns, why)))
+        return e;
+    if (s->migrate) {
+        const struct migration *all;
+        size_t count;
+        struct migrate_report report;
+        if ((e = migrations_embedded(&all, &count, why)) || (e = migrate_up(pg, all, count, deadline_ns, &report, why)))
+            return e;
+        if (report.after != report.before)
+            log_info("schema migrated", F_INT("from", report.before), F_INT("to", report.after));
+    }
+    if (app->demo && app->cluster)
+        return fill_demo(pg, why);
+    return OK;
+}
+
+/* Everything that must hold before a request may reach the database. ERR_CLOSED and ERR_TIMEOUT: try again later. */
+static enum err bring_database_up(struct app *app, struct why *why)
+{
+    const struct settings *s = app->now->settings;
+    const char *url = app->cluster ? cluster_url(app->cluster) : s->database_url;
+    const char *direct = app->cluster ? url : s->database_direct_url;
+    AUTO(pg) struct pg *pg = pg_new(direct, PG_PREPARE_OFF);
+    enum err e = pg ? pg_connect(pg, clock_ns() + 5 * NS_PER_S, why) : why_set(why, ERR_MEMORY, "no memory");
+    if (e || (e = bring_schema_up(app, pg, why)) || (e = database_claim(pg, &app->key_fingerprint, why)) ||
+        (e = database_check_statements(pg, &app->orphans, why)))
+        return e;
+
+    app->pool = pool_start(
+        &(struct pool_config){
+            .url = url, .prepare = s->prepare, .connections = (int)s->database_connections, .queue_room = QUEUE_ROOM},
+        why);
+    return app->pool ? OK : ERR_MEMORY;
+}
+
+/* Until the database is there: 503 to the world, one log line per change of heart. */
+static enum err await_database(struct app *app, bool *ret_stopped)
+{
+    char last[sizeof((struct why *)0)->text] = "";
+    for (int64_t pause_ms = 200;; pause_ms = pause_ms < 2000 ? pause_ms * 2 : 2000) {
+        struct why why = {""};
+        enum err e = bring_database_up(app, &why);
+        if (!e)
+            break;
+        if (e != ERR_CLOSED && e != ERR_TIMEOUT) {
+            log_error("cannot start", F_STR("why", why.text));
+            return e;
+        }
+        if (strcmp(last, why.text) != 0)
+            log_warn("waiting for the database", F_STR("why", why.text));
+        memcpy(last, why.text, sizeof last);
+        if (!attend(app, pause_ms)) {
+            *ret_stopped = true;
+            return OK;
+        }
+    }
+    gauge_source(&pool_connected, read_connected, app->pool);
+    gauge_source(&pool_queued, read_queued, app->pool);
+    counter_source(&pool_retries, read_retries, app->pool);
+    routes_open(&app->routes, app->pool);
+    atomic_store(&app->health.pool, app->pool);
+    log_info("ready");
+    return OK;
+}
+
+static int64_t request_deadline_ns(void)
+{
+    int64_t ms;
+    const char *shorter = getenv("RECLAIM_TEST_REQUEST_DEADLINE_MS");
+    if (shorter && str_to_i64(str_of(shorter), 1, 60000, &ms) == OK)
+        return ms * NS_PER_MS;
+    return REQUEST_DEADLINE_NS;
+}
+
+static enum err listen_all(struct app *app, struct why *why)
+{
+    const struct settings *s = app->now->settings;
+    struct server_config config = {
+        .name = "public",
+        .address = s->listen,
+        .loops = (int)s->workers,
+        .connections_max = (int)s->max_connections,
+        .request_deadline_ns = request_deadline_ns(),
+        .idle_ns = IDLE_NS,
+        .router = &app->routes.router,
+        .policy = &app->now->policy,
+    };
+    enum err e = server_start(&config, &app->public, why);
+    if (e)
+        return e;
+    gauge_source(&connections, read_connections, app->public);
+    gauge_source(&held, read_held, app->public);
+
+    config.name = "ops";
+    config.address = s->ops_listen;
+    config.loops = 1;
+    config.connections_max = 256;
+    config.router = &app->ops_router;
+    return server_start(&config, &app->ops, why);
+}
+
+/* As many descriptors as the kernel grants, up to what the connections may need. */
+static void raise_file_limit(const struct settings *s)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)s->max_connections + 1024;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max > wanted ? wanted : limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < wanted)
+        log_warn("fewer files than RECLAIM_MAX_CONNECTIONS needs: raise ulimit -n",
+                 F_INT("limit", (int64_t)limit.rlim_cur), F_INT("wanted", (int64_t)wanted));
+}
+
+static enum err read_key(struct app *app, const struct settings *s, struct why *why)
+{
+    char key[SECRET_KEY_MAX + 1];
+    enum err e = settings_secret_key(s, app->demo, key, why);
+    if (!e)
+        e = digest_derive(str_of(key), "fingerprint", &app->key_fingerprint);
+    secret_wipe(key, sizeof key);
+    return e;
+}
+
+static enum err open_app(struct app *app, const char *config_file, struct why *why)
+{
+    struct settings *s;
+    enum err e = settings_load(config_file, &s, why);
+    if (e)
+        return e;
+    if ((e = adopt(app, s))) {
+        settings_free(s);
+        return why_set(why, e, "no memory for the settings");
+    }
+    if ((e = orphan_statements_write(s->ownership.at, s->ownership.count, &app->orphans)))
+        return why_set(why, e, "RECLAIM_OWNERSHIP names too much");
+    routes_init(&app->routes, s, &app->orphans);
+    app->ops_router = health_router(&app->health);
+    raise_file_limit(s);
+    if (!s->database_url && (e = cluster_start(s->data_dir, &app->cluster, why)))
+        return e;
+    if ((e = read_key(app, s, why)))
+        return e;
+    if (app->demo && !app->cluster)
+        log_warn("demo people are put into the embedded database only; this one stays as it is");
+    return listen_all(app, why);
+}
+
+/* Answers under way are given first; then the database goes. */
+static bool close_app(struct app *app)
+{
+    int64_t deadline_ns = clock_ns() + (app->now ? app->now->settings->drain_ms : 0) * NS_PER_MS;
+    atomic_store(&app->health.draining, true);
+    gauge_source(&connections, NULL, NULL);
+    gauge_source(&held, NULL, NULL);
+    bool clean = server_stop(app->public, deadline_ns);
+    atomic_store(&app->health.pool, NULL);
+    clean &= server_stop(app->ops, clock_ns() + NS_PER_S);
+    if (app->pool) {
+        gauge_source(&pool_connected, NULL, NULL);
+        gauge_source(&pool_queued, NULL, NULL);
+        counter_source(&pool_retries, NULL, NULL);
+        pool_stop(app->pool, clock_ns() + NS_PER_S);
+    }
+    if (app->cluster)
+        cluster_stop(app->cluster, clock_ns() + 10 * NS_PER_S);
+    if (!clean)
+        return false; /* an answer is still being worked on: its memory must stay */
+    orphan_statements_free(&app->orphans);
+    while (app->now) {
+        struct generation *older = app->now->older;
+        settings_free(app->now->settings);
+        free(app->now);
+        app->now = older;
+    }
+    return true;
+}
+
+static void greet(const struct app *app)
+{
+    if (!app->demo)
+        return;
+    printf("Reclaim is listening.\n"
+           "  API            http://%s\n"
+           "  Description    http://%s/openapi.json\n"
+           "  Health         http://%s/readyz\n"
+           "  Metrics        http://%s/metrics\n",
+           server_address(app->public), server_address(app->public), server_address(app->ops),
+           server_address(app->ops));
+    if (app->cluster)
+        printf("  Database       psql '%s'\n", cluster_url(app->cluster));
+    printf("Try it:\n"
+           "  curl -s http://%s/functions/v1/check-email-status -d '{\"email\":\"mira.halvorsen@example.com\"}'\n"
+           "Stop with ctrl-C.\n",
+           server_address(app->public));
+    fflush(stdout);
+}
+
+int serve(const char *config_file, bool demo)
+{
+    struct app app = {.demo = demo};
+    struct why why = {""};
+    block_signals(&app);
+    bool stopped = false;
+    int code = 0;
+    if (open_app(&app, config_file, &why)) {
+        fprintf(stderr, "reclaim: %s\n", why.text);
+        code = 1;
+    } else if (await_database(&app, &stopped)) {
+        code = 1;
+    } else if (!stopped) {
+        greet(&app);
+        while (attend(&app, 60 * 1000))
+            ;
+    }
+    if (code == 0)
+        log_info("stopping");
+    if (!close_app(&app)) {
+        log_warn("stopped with answers unfinished");
+        _exit(1);
+    }
+    return code;
+}
