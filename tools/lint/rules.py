@@ -1,0 +1,48 @@
+#!/usr/bin/python3
+"""Checks the house rules, each in a module of tools/lint/house.
+
+usage: rules.py
+
+A module says in its first line what it demands, and has check(tree), which yields findings. So that no rule dies
+unnoticed, each brings examples as trees of files: `broken`, which it must find fault with, and `sound`, which it must
+let pass. Both count as tests. The counts go to the file that TALLY names.
+"""
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+sys.dont_write_bytecode = True
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+sys.path.insert(0, str(HERE))
+
+from tree import Tree  # noqa: E402
+
+
+def trials(rule, tree):
+    for number, files in enumerate(rule.broken, 1):
+        faults = list(rule.check(Tree(files)))
+        yield f"finds broken example {number}", [] if faults else [f"nothing wrong found with {files}"]
+    for number, files in enumerate(rule.sound, 1):
+        yield f"passes sound example {number}", list(rule.check(Tree(files)))
+    yield "holds here", list(rule.check(tree))
+
+
+def main():
+    tree = Tree.of(ROOT)
+    passed = failed = 0
+    for path in sorted((HERE / "house").glob("*.py")):
+        rule = importlib.import_module(f"house.{path.stem}")
+        for name, faults in trials(rule, tree):
+            passed, failed = passed + (not faults), failed + bool(faults)
+            print(f"{path.stem}: {name}: {'ok' if not faults else rule.__doc__.splitlines()[0]}")
+            for fault in faults:
+                print("  " + fault)
+    if "TALLY" in os.environ:
+        Path(os.environ["TALLY"]).write_text(f"{passed} {failed}\n")
+    return 1 if failed else 0
+
+
+sys.exit(main())

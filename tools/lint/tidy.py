@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+"""Runs clang-tidy over C files, leaving out those that were clean and have not changed since.
+
+usage: tidy.py FILE...
+
+The compile commands are build/asan's. A file's fingerprint covers its text, all headers of ours that it reaches, its
+command, the checks and clang-tidy's version; those of clean files are kept in build/tidy.
+"""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+CLEAN = Path("build/tidy")
+COMMANDS = Path("build/asan/compile_commands.json")
+
+
+def commands():
+    return {
+        os.path.relpath(Path(entry["directory"], entry["file"])): entry["command"]
+        for entry in json.loads(COMMANDS.read_text())
+    }
+
+
+def reached(path, seen):
+    """The file and the headers of ours that it includes, directly or not."""
+    if path in seen or not path.exists():
+        return seen
+    seen.add(path)
+    for name in re.findall(r'^#include "([^"]+)"', path.read_text(errors="replace"), re.M):
+        for folder in (Path("src"), path.parent):
+            reached(folder / name, seen)
+    return seen
+
+
+def fingerprint(path, command, common):
+    digest = hashlib.sha256(common + command.encode())
+    for part in sorted(reached(Path(path), set())):
+        digest.update(str(part).encode() + b"\0" + part.read_bytes())
+    return digest.hexdigest()
+
+
+def tidy(path):
+    result = subprocess.run(
+        ["clang-tidy", "-p", str(COMMANDS.parent), "--quiet", "--extra-arg=-Wno-unknown-warning-option", path],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
+    words = result.stdout if result.stdout.strip() else result.stderr
+    return result.returncode == 0, words
+
+
+def main():
+    CLEAN.mkdir(parents=True, exist_ok=True)
+    known = commands()
+    version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
+    common = version + Path(".clang-tidy").read_bytes()
+    marks = {path: CLEAN / fingerprint(path, known[path], common) for path in sys.argv[1:] if path in known}
+    due = [path for path, mark in marks.items() if not mark.exists()]
+    for stale in set(CLEAN.iterdir()) - set(marks.values()):
+        stale.unlink()
+
+    failed = 0
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for path, (clean, words) in zip(due, pool.map(tidy, due)):
+            if clean:
+                marks[path].touch()
+            else:
+                failed += 1
+                print(words, flush=True)
+    print(f"clang-tidy: {len(due)} files looked at, {len(marks) - len(due)} unchanged, {failed} with findings")
+    return 1 if failed else 0
+
+
+sys.exit(main())
