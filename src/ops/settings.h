@@ -11,6 +11,7 @@
 #include "base/ip.h"
 #include "base/log.h"
 #include "pg/pg.h"
+#include "recovery/orphans.h"
 
 enum contract_name { CONTRACT_CLEANUP_V1, CONTRACT_REGISTRATION_RECOVERY };
 
@@ -24,13 +25,8 @@ struct setting_cidrs {
     size_t count;
 };
 
-/* A column that refers to auth.users; its rows make a user not orphaned. Names are plain identifiers, case kept. */
-struct setting_column {
-    const char *schema, *table, *column;
-};
-
 struct setting_columns {
-    const struct setting_column *at;
+    const struct ownership_column *at; /* case kept */
     size_t count;
 };
 
@@ -95,6 +91,6 @@ enum err settings_secret_key(const struct settings *s, bool demo, char into[SECR
 void settings_print_help(FILE *out);                              /* for --help */
 void settings_print_markdown(FILE *out);                          /* docs/settings.md */
 void settings_print_ini(FILE *out);                               /* deploy/reclaim.ini.example */
-void settings_print_current(const struct settings *s, FILE *out); /* NAME=value, secrets and passwords as *** */
+void settings_print_current(const struct settings *s, FILE *out); /* NAME=value; secrets and passwords as *** */
 
 #endif
