@@ -37,9 +37,9 @@ def main():
         rule = importlib.import_module(f"house.{path.stem}")
         for name, faults in trials(rule, tree):
             passed, failed = passed + (not faults), failed + bool(faults)
-            print(f"{path.stem}: {name}: {'ok' if not faults else rule.__doc__.splitlines()[0]}")
-            for fault in faults:
-                print("  " + fault)
+            if faults:
+                print(f"{path.stem}, {name}: {rule.__doc__.splitlines()[0]}", *faults, sep="\n  ")
+    print(f"house rules: {passed} checks passed, {failed} failed")
     if "TALLY" in os.environ:
         Path(os.environ["TALLY"]).write_text(f"{passed} {failed}\n")
     return 1 if failed else 0

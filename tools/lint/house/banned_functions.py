@@ -14,7 +14,6 @@ INSTEAD = {
     "localtime gmtime ctime asctime": "gmtime_r, or base/clock.h",
     "tmpnam tempnam mktemp": "mkstemp or mkdtemp",
     "setjmp longjmp": "return an enum err",
-    "usleep": "a wait that has a deadline",
 }
 
 # Input of the program, not of its tests.
