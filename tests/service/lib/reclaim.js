@@ -1,0 +1,207 @@
+// The program under test: a server with its log lines, or one command with its output.
+
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { logFile, reclaimProgram, temporaryDirectory } from './place.js';
+import { request } from './http.js';
+import { canaryKey } from './people.js';
+import { stageOf, until } from './stage.js';
+import { keepEnded } from './watchdog.js';
+
+const sanitizer = /(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error:/;
+
+/** Nothing of this process's own settings reaches the program. */
+function environment(directory, given) {
+  const settings = {
+    PATH: process.env.PATH,
+    HOME: directory,
+    LANG: 'C.UTF-8',
+    RECLAIM_DATA_DIR: path.join(directory, 'data'),
+    RECLAIM_SECRET_KEY: canaryKey,
+    ASAN_OPTIONS: process.env.ASAN_OPTIONS,
+    LSAN_OPTIONS: process.env.LSAN_OPTIONS,
+    UBSAN_OPTIONS: process.env.UBSAN_OPTIONS ?? 'print_stacktrace=1:halt_on_error=1',
+    TSAN_OPTIONS: process.env.TSAN_OPTIONS,
+    ...given,
+  };
+  return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined && value !== null));
+}
+
+export class Server {
+  lines = []; // of stderr, parsed; a line that is no JSON is { notJson: text }
+  output = ''; // stdout
+
+  constructor(child, scopeDirectory) {
+    this.directory = scopeDirectory;
+    this.process = child;
+    this.pid = child.pid;
+    this.logPath = logFile('server', 'log');
+    this.#log = fs.openSync(this.logPath, 'a');
+    child.stdout.on('data', (part) => {
+      this.output += part;
+      fs.writeSync(this.#log, part);
+    });
+    child.stderr.on('data', (part) => this.#take(part));
+    this.exited = new Promise((resolve) =>
+      child.once('close', (code, signal) => {
+        if (this.#partial) this.#line(this.#partial);
+        fs.closeSync(this.#log);
+        this.exit = { code, signal };
+        resolve(this.exit);
+      }),
+    );
+  }
+
+  #log;
+  #partial = '';
+
+  #take(part) {
+    fs.writeSync(this.#log, part);
+    const lines = (this.#partial + part).split('\n');
+    this.#partial = lines.pop();
+    lines.forEach((line) => this.#line(line));
+  }
+
+  #line(text) {
+    try {
+      this.lines.push(JSON.parse(text));
+    } catch {
+      this.lines.push({ notJson: text });
+    }
+  }
+
+  events(name) {
+    return this.lines.filter((line) => line.event === name);
+  }
+
+  /** Waits for a log line that `wanted` accepts. */
+  async line(what, wanted, deadlineMs) {
+    return until(`log line: ${what}`, () => this.lines.find(wanted) ?? this.#stillThere(), deadlineMs);
+  }
+
+  #stillThere() {
+    if (this.exit) throw new Error(`the server ended with ${JSON.stringify(this.exit)}: ${this.tail()}`);
+  }
+
+  tail() {
+    return fs.readFileSync(this.logPath, 'utf8').slice(-3000);
+  }
+
+  address(listener = 'public') {
+    const line = this.lines.find((one) => one.event === 'listening' && one.listener === listener);
+    assert.ok(line, `no «listening» line of the ${listener} listener; log: ${this.tail()}`);
+    const colon = line.address.lastIndexOf(':');
+    return { host: line.address.slice(0, colon).replace(/^\[|\]$/g, ''), port: Number(line.address.slice(colon + 1)) };
+  }
+
+  async listening() {
+    for (const listener of ['public', 'ops'])
+      await this.line(`${listener} listening`, (line) => line.event === 'listening' && line.listener === listener);
+  }
+
+  async ready(deadlineMs) {
+    await this.listening();
+    await until(
+      '/readyz 200',
+      async () => {
+        this.#stillThere();
+        return (await request(this, { path: '/readyz', listener: 'ops' })).status === 200;
+      },
+      deadlineMs,
+    );
+  }
+
+  signal(name) {
+    this.process.kill(name);
+  }
+
+  assertClean() {
+    const report = this.lines.find((line) => sanitizer.test(line.notJson ?? ''));
+    assert.ok(!report, `a sanitizer complained: ${this.tail()}`);
+    const odd = this.lines.find((line) => 'notJson' in line);
+    assert.ok(!odd, `a line on stderr is no JSON: ${odd?.notJson}`);
+  }
+
+  /** Ends it as an operator would: it must go with exit code 0 and nothing to complain about. */
+  async stop() {
+    if (!this.exit) this.signal('SIGTERM');
+    const exit = await this.ended();
+    this.assertClean();
+    assert.deepEqual(exit, { code: 0, signal: null }, `SIGTERM: ${this.tail()}`);
+  }
+
+  async ended(deadlineMs = 60_000) {
+    let timer;
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, deadlineMs, 'late')));
+    const exit = await Promise.race([this.exited, late]);
+    clearTimeout(timer);
+    if (exit === 'late') {
+      this.signal('SIGKILL');
+      assert.fail(`the server did not end: ${this.tail()}`);
+    }
+    return exit;
+  }
+
+  async kill9() {
+    this.signal('SIGKILL');
+    await this.exited;
+  }
+}
+
+/**
+ * Starts `reclaim serve`. `wait` is 'ready', 'listening' or 'nothing'. Unless the test ended it, it is stopped, and
+ * judged, with the scope.
+ */
+export async function serve(scope, { database, env = {}, args = [], wait = 'ready', directory } = {}) {
+  const stage = stageOf(scope);
+  const home = directory ?? temporaryDirectory(stage);
+  const settings = {
+    RECLAIM_LISTEN: '127.0.0.1:0',
+    RECLAIM_OPS_LISTEN: '127.0.0.1:0',
+    RECLAIM_PROBE_HOLD_MS: '0',
+    RECLAIM_PROBE_HOLD_SIGMA_MS: '0',
+    RECLAIM_DATABASE_URL: database?.url ?? database,
+    ...env,
+  };
+  const child = spawn(reclaimProgram(), ['serve', ...args], {
+    cwd: home,
+    env: environment(home, settings),
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
+  const forget = keepEnded(child.pid);
+  const server = new Server(child, home);
+  server.exited.then(forget);
+  stage.after(() => (server.exit ? server.assertClean() : server.stop()));
+  if (wait === 'ready') await server.ready();
+  if (wait === 'listening') await server.listening();
+  return server;
+}
+
+/** Runs one command to its end. */
+export async function run(scope, args, { env = {}, database, directory, deadlineMs = 120_000 } = {}) {
+  const home = directory ?? temporaryDirectory(stageOf(scope));
+  const child = spawn(reclaimProgram(), args, {
+    cwd: home,
+    env: environment(home, { RECLAIM_DATABASE_URL: database?.url ?? database, ...env }),
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: deadlineMs,
+    killSignal: 'SIGKILL',
+  });
+  const forget = keepEnded(child.pid);
+  const parts = { stdout: [], stderr: [] };
+  for (const name of ['stdout', 'stderr']) child[name].on('data', (part) => parts[name].push(part));
+  const { code, signal } = await new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('close', (endCode, endSignal) => resolve({ code: endCode, signal: endSignal }));
+  });
+  forget();
+  const result = { code, signal };
+  for (const name of ['stdout', 'stderr']) result[name] = Buffer.concat(parts[name]).toString('utf8');
+  fs.writeFileSync(logFile(`run-${args[0] ?? 'bare'}`.replace(/[^a-z-]/g, ''), 'log'), result.stderr);
+  assert.ok(!sanitizer.test(result.stderr), `a sanitizer complained: ${result.stderr}`);
+  return result;
+}
