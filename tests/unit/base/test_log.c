@@ -153,7 +153,7 @@ static void lines_are_bounded_and_stay_json(void **state UNUSED)
         for (size_t i = 0; i < sizeof text; i++)
             text[i] = round % 2 ? tricky[number_below(&numbers, sizeof tricky - 1)] : 'x';
         struct log_field fields[30];
-        char names[30][8];
+        char names[30][24];
         size_t count = number_below(&numbers, COUNT_OF(fields) + 1);
         for (size_t i = 0; i < count; i++) {
             size_t most = round % 3 ? 400 : 5000;
