@@ -1,0 +1,149 @@
+// One benchmark's run: its rounds, what they measured against which limit, and the files that keep it.
+
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+
+import { repository } from '../../tests/service/lib/place.js';
+import { Stage } from '../../tests/service/lib/stage.js';
+import { barsPanel, roundsPanel, svg } from './plot.js';
+import { median, spread } from './stats.js';
+
+const results = path.join(repository, 'bench/results');
+
+export function figure(value, unit = '') {
+  if (!Number.isFinite(value)) return 'beyond measure';
+  const digits = Math.abs(value) >= 1000 ? 0 : Math.abs(value) >= 100 ? 1 : 2;
+  const words = Number(value.toFixed(digits)).toLocaleString('en', { maximumFractionDigits: digits });
+  return unit ? `${words} ${unit}` : words;
+}
+
+function judge(value, { atMost, atLeast }) {
+  if (atMost === undefined && atLeast === undefined) return '';
+  const met = (atMost === undefined || value <= atMost) && (atLeast === undefined || value >= atLeast);
+  return met ? 'met' : 'missed';
+}
+
+function limitWords({ atMost, atLeast, unit }) {
+  if (atMost === 0) return 'none';
+  if (atMost !== undefined) return `at most ${figure(atMost, unit)}`;
+  return atLeast === undefined ? '' : `at least ${figure(atLeast, unit)}`;
+}
+
+function machine() {
+  const [cpu] = os.cpus();
+  return {
+    cores: os.cpus().length,
+    cpu: cpu?.model,
+    memory_bytes: os.totalmem(),
+    kernel: os.release(),
+    load_before: os.loadavg()[0],
+  };
+}
+
+function commit() {
+  try {
+    return execFileSync('git', ['-C', repository, 'describe', '--always', '--dirty'], { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
+  } catch {
+    return undefined; // a tarball, or a clone of another owner
+  }
+}
+
+export class Benchmark {
+  measures = [];
+  notes = [];
+  #panels = [];
+
+  constructor(name, about, { smoke, say }) {
+    this.name = name;
+    this.about = about;
+    this.smoke = smoke;
+    this.say = say;
+    this.stage = new Stage();
+    this.begun = new Date();
+    this.machine = machine();
+  }
+
+  /** Runs `round(number, scope)` so many times, once when smoking; what it set up in its scope is taken down after each. */
+  async rounds(count, round) {
+    const found = [];
+    for (let number = 1; number <= (this.smoke ? 1 : count); number++) {
+      const scope = new Stage();
+      try {
+        found.push(await round(number, scope));
+      } finally {
+        await scope.end();
+      }
+    }
+    return found;
+  }
+
+  /**
+   * Ours and the peer turn by turn, so that whatever else the machine does hits both; who goes first alternates. Each
+   * takes a scope and returns a number. Returns the numbers and their ratios by round.
+   */
+  async compare(count, { ours, peer }) {
+    const pairs = await this.rounds(count, async (number, scope) => {
+      const pair = {};
+      const turns = [['ours', ours], ['peer', peer]];
+      if (number % 2 === 0) turns.reverse();
+      for (const [name, turn] of turns) pair[name] = await turn(scope);
+      this.say(`${this.name}: round ${number}: ours ${figure(pair.ours)}, peer ${figure(pair.peer)}`);
+      return pair;
+    });
+    return {
+      ours: pairs.map((pair) => pair.ours),
+      peer: pairs.map((pair) => pair.peer),
+      ratios: pairs.map((pair) => pair.ours / pair.peer),
+    };
+  }
+
+  /**
+   * Keeps a number of each round; the median is what the limit (`atMost` or `atLeast`, none when it only informs) is
+   * held against. `beside` shows other series of the same unit in its plot.
+   */
+  measure(name, { rounds, unit = '', atMost, atLeast, beside = [], plot = true }) {
+    const limits = { atMost, atLeast, unit };
+    const value = median(rounds);
+    const verdict = this.smoke ? 'ran' : judge(value, limits);
+    this.measures.push({ measure: name, unit, value, spread: spread(rounds), rounds, at_most: atMost, at_least: atLeast, verdict });
+    if (!plot) return;
+    const at = atMost ?? atLeast;
+    this.#panels.push(
+      roundsPanel({
+        title: unit ? `${name} (${unit})` : name,
+        series: [{ name: 'ours', values: rounds }, ...beside],
+        limit: at === undefined ? undefined : { at, words: limitWords(limits) },
+        median,
+      }),
+    );
+  }
+
+  bars(title, bars) {
+    this.#panels.push(barsPanel({ title, bars }));
+  }
+
+  /** Something a reader of the results must know; kept and told. */
+  note(words) {
+    this.notes.push(words);
+  }
+
+  /** The rows of the table at the end. */
+  rows() {
+    return this.measures.map((one) => {
+      const { low, high } = one.spread;
+      const around = one.rounds.length > 1 ? ` (${figure(low)} to ${figure(high)})` : '';
+      return [this.name, one.measure, figure(one.value, one.unit) + around, limitWords({ atMost: one.at_most, atLeast: one.at_least, unit: one.unit }), one.verdict];
+    });
+  }
+
+  keep() {
+    fs.mkdirSync(results, { recursive: true });
+    const { name: benchmark, about, smoke, machine: on, measures, notes } = this;
+    const kept = { benchmark, about, begun: this.begun.toISOString(), commit: commit(), smoke, machine: on, measures, notes };
+    const plain = (key, value) => (typeof value === 'number' && !Number.isFinite(value) ? String(value) : value);
+    fs.writeFileSync(path.join(results, `${this.name}.json`), `${JSON.stringify(kept, plain, 2)}\n`);
+    fs.writeFileSync(path.join(results, `${this.name}.svg`), svg(`${this.name}: ${about}`, this.#panels));
+  }
+}

@@ -1,0 +1,73 @@
+// Runs the benchmarks named, or all: every other script of this folder is one. A goal that was missed is told and ends
+// nothing; the exit code is 1 only when a benchmark could not be carried out.
+//
+// A benchmark exports `about`, a line of words, and `bench(b)`, which measures with what lib/benchmark.js offers.
+
+import fs from 'node:fs';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const here = path.dirname(fileURLToPath(import.meta.url));
+const names = fs
+  .readdirSync(here)
+  .filter((file) => file.endsWith('.js') && file !== 'run.js')
+  .map((file) => file.slice(0, -3))
+  .sort();
+
+function readArguments(args) {
+  const smoke = args.includes('--smoke') || process.env.RECLAIM_BENCH_SMOKE === '1';
+  const chosen = args.filter((arg) => arg !== '--smoke');
+  const unknown = chosen.filter((name) => !names.includes(name));
+  if (unknown.length > 0) {
+    console.error(`there is no benchmark ${unknown.join(', ')}; there are: ${names.join(', ')}`);
+    process.exit(2);
+  }
+  return { smoke, chosen: chosen.length > 0 ? chosen : names };
+}
+
+/** The tests' helpers would prefer a program with sanitizers. */
+function chooseProgram() {
+  const places = ['build/reclaim', 'build/release/src/reclaim'].map((place) => path.join(here, '..', place));
+  process.env.RECLAIM_PROGRAM ??= places.find((file) => fs.existsSync(file)) ?? places[0];
+  if (!fs.existsSync(process.env.RECLAIM_PROGRAM)) {
+    console.error(`no program at ${process.env.RECLAIM_PROGRAM}; ./dev build makes it`);
+    process.exit(1);
+  }
+}
+
+async function run(name, smoke) {
+  const { Benchmark } = await import('./lib/benchmark.js');
+  const { about, bench } = await import(`./${name}.js`);
+  const b = new Benchmark(name, about, { smoke, say: console.log });
+  console.log(`${name}: ${about}`);
+  let fault;
+  try {
+    await bench(b);
+  } catch (caught) {
+    fault = caught;
+  }
+  try {
+    await b.stage.end();
+  } catch (caught) {
+    fault ??= caught;
+  }
+  if (fault) throw fault;
+  b.keep();
+  return b;
+}
+
+const { smoke, chosen } = readArguments(process.argv.slice(2));
+chooseProgram();
+const done = [];
+for (const name of chosen) {
+  try {
+    done.push(await run(name, smoke));
+  } catch (fault) {
+    console.error(`${name}: could not be carried out: ${fault.stack}`);
+    process.exitCode = 1;
+  }
+}
+
+const { table } = await import('./lib/table.js');
+for (const { name, notes } of done) for (const note of notes) console.log(`${name}: ${note}`);
+console.log(`\n${table(['benchmark', 'measure', 'value', 'limit', 'verdict'], done.flatMap((b) => b.rows()))}`);
