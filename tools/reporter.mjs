@@ -17,6 +17,7 @@ function describe(error) {
 export default async function* report(events) {
   let passed = 0;
   let failed = 0;
+  const errors = new Map(); // what each file wrote to stderr, told only when the file itself fails
   for await (const { type, data } of events) {
     const skipped = data.skip !== undefined || data.todo !== undefined;
     if (type === 'test:pass' && !skipped && !isContainer(data)) {
@@ -26,6 +27,9 @@ export default async function* report(events) {
       if (error?.failureType === 'subtestsFailed') continue; // told of already
       failed++;
       yield `--- failed: ${data.name}${place(data)}\n${describe(error)}\n`;
+      if (isContainer(data)) yield (errors.get(data.file) ?? []).slice(-40).join('');
+    } else if (type === 'test:stderr') {
+      errors.set(data.file, [...(errors.get(data.file) ?? []).slice(-100), data.message]);
     }
   }
   writeFileSync(process.env.TALLY, `${passed} ${failed}\n`);

@@ -76,26 +76,21 @@ apt() {
     quietly apt "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@"
 }
 
-install_packages() {
+# In a subshell, whose end takes back what was set for the time of the installation, however it ends.
+install_packages() ( # PACKAGE...
     apt update
-    if [[ " $* " == *" postgresql "* ]]; then
-        (install_postgresql)
-    fi
+    start_no_services
     apt install -y --no-install-recommends "$@"
-}
+)
 
-# Debian's package makes and starts a database on port 5432. Nobody asked for that one here, so it is told not to, and
-# the administrator's setting is put back whatever happens.
-install_postgresql() {
-    local conf=/etc/postgresql-common/createcluster.conf
-    apt install -y --no-install-recommends postgresql-common
-    "${as_root[@]}" cp -p $conf $conf.reclaim
-    trap '"${as_root[@]}" mv '"$conf.reclaim $conf" EXIT
-    # shellcheck disable=SC2016 # the dollar is sed's: after the last line
-    "${as_root[@]}" sed -i '$a create_main_cluster = false' $conf
-    apt install -y --no-install-recommends postgresql
+# Debian starts servers as they are installed; Reclaim runs its own, and leaves the machine's ports alone.
+start_no_services() {
+    local policy=/usr/sbin/policy-rc.d
+    [[ ! -e $policy ]] || return 0
+    trap '"${as_root[@]}" rm -f /usr/sbin/policy-rc.d' EXIT
+    printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null
+    "${as_root[@]}" chmod 755 $policy
 }
-
 # --- npm packages of the tests ---
 
 need_npm_packages() {
@@ -129,16 +124,16 @@ compile() { # NAME MESON-OPTION...
 }
 
 build_release() {
-    alone compile release --buildtype release -Doptimization=2 -Dtests=false
+    alone compile release -Doptimization=2 -Ddebug=true -Dtests=false
     cmp -s build/release/src/reclaim build/reclaim || install -m 755 build/release/src/reclaim build/reclaim
 }
 
-build_asan() { alone compile asan --buildtype debugoptimized -Doptimization=1 -Db_sanitize=address,undefined; }
-build_tsan() { alone compile tsan --buildtype debugoptimized -Doptimization=1 -Db_sanitize=thread; }
+build_asan() { alone compile asan -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined; }
+build_tsan() { alone compile tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread; }
 
 build_fuzz() {
-    CC=clang alone compile fuzz --buildtype debugoptimized -Db_sanitize=address,undefined -Dwerror=false \
+    CC=clang alone compile fuzz -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Dwerror=false \
         -Dtests=false -Dfuzz=true -Dc_args=-fsanitize=fuzzer-no-link
 }
 
-build_bench() { alone compile bench --buildtype release -Doptimization=2 -Dtests=false -Dbench=true; }
+build_bench() { alone compile bench -Doptimization=2 -Ddebug=true -Dtests=false -Dbench=true; }

@@ -18,13 +18,14 @@ declare -A about=(
     [long-fuzz]="fuzzing, ${FUZZ_SECONDS:-60} seconds a target"
 )
 
-# Some stages come with the files that they are about.
-stage_has_files() {
-    case $1 in
+# Some stages come with the files that they are about, and are passed over before.
+stage_has_files() { # STAGE
+    case ${1#long-} in
     browser | faults) compgen -G "tests/$1/*.test.js" ;;
     fuzz) [[ -f tests/fuzz/meson.build ]] ;;
     bench) [[ -f bench/run.js ]] ;;
     canary) [[ -f tests/canary.sh ]] ;;
+    *) true ;;
     esac >/dev/null
 }
 
@@ -111,29 +112,32 @@ stage_lint() {
     count $code
 }
 
-meson_tests() { # BUILD MESON-TEST-ARGUMENT...
-    local code=0 results=build/$1/meson-logs/$stage.json
+meson_tests() { # BUILD SUITE [PATTERN]
+    local code=0 results=build/$1/meson-logs/$stage.json names
+    local how=(-C "build/$1" --no-rebuild --suite "$2")
+    mapfile -t names < <(meson test "${how[@]}" --list 2>/dev/null | sed -n 's|^.* / ||p' | grep -F -- "${3:-}")
+    [[ ${#names[@]} -gt 0 ]] || return 0
     rm -f "$results"
-    beside_postgres meson test -C "build/$1" --no-rebuild --logbase "$stage" -t 5 "${@:2}" >"$log" 2>&1 || code=$?
+    beside_postgres meson test "${how[@]}" --logbase "$stage" -t 5 "${names[@]}" >"$log" 2>&1 || code=$?
     tools/tally.py "$results" "$tally"
     count $code
 }
 
-stage_unit() { meson_tests asan ${1:+"*$1*"}; }
-stage_threads() { meson_tests tsan --suite threaded ${1:+"*$1*"}; }
+stage_unit() { meson_tests asan reclaim "$@"; } # a project's name is the suite of all its tests
+stage_threads() { meson_tests tsan threaded "$@"; }
 
 # A pattern chooses files, or tests by name when no file is called so.
 node_tests() { # FOLDER [PATTERN]
     local code=0 files name=()
-    mapfile -t files < <(compgen -G "tests/$1/*${2:-}*.test.js" | sort)
+    mapfile -t files < <(cd "tests/$1" && compgen -G '*.test.js' | grep -F -- "${2:-}" | sort)
     if [[ ${#files[@]} -eq 0 && -n ${2:-} ]]; then
-        mapfile -t files < <(compgen -G "tests/$1/*.test.js" | sort)
+        mapfile -t files < <(cd "tests/$1" && compgen -G '*.test.js' | sort)
         name=(--test-name-pattern "$2")
     fi
     [[ ${#files[@]} -gt 0 ]] || return 0
     TALLY=$tally beside_postgres node --test --test-concurrency=2 "${name[@]}" \
         --test-reporter=spec --test-reporter-destination="$log" \
-        --test-reporter=./tools/reporter.mjs --test-reporter-destination=stdout "${files[@]}" || code=$?
+        --test-reporter=./tools/reporter.mjs --test-reporter-destination=stdout "${files[@]/#/tests/$1/}" || code=$?
     count $code
 }
 
@@ -218,19 +222,20 @@ test_environment() {
 choose() { # PART
     local stage
     case $1 in
-    all) for stage in "${all_stages[@]}"; do stage_is_due "$stage" && echo "$stage"; done ;;
+    all) for stage in "${all_stages[@]}"; do ! stage_has_files "$stage" || echo "$stage"; done ;;
     long-faults) printf '%s\n' thread-service long-faults ;;
     *) echo "$1" ;;
     esac
 }
-
-stage_is_due() { [[ $1 == lint || $1 == unit || $1 == threads || $1 == service ]] || stage_has_files "$1"; }
 
 run_stages() { # PART|all [PATTERN]
     local part=$1 stage chosen total_passed=0 total_failed=0 summary=() stage_lock
     shift
     [[ $part == all || -n ${about[$part]:-} ]] || die "there is no part '$part' of the tests; see ./dev help"
     mapfile -t chosen < <(choose "$part")
+    for stage in "${chosen[@]}"; do
+        stage_has_files "$stage" || die "there are no files for the part '$stage' of the tests yet"
+    done
     prepare "${chosen[@]}"
 
     exec {stage_lock}>build/.test-lock
