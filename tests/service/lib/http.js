@@ -17,7 +17,7 @@ export function request(server, { method = 'GET', path, headers = {}, body, agen
     const sentAt = performance.now();
     const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
     const call = http.request(
-      { host, port, method, path, agent, localAddress: clientAddress, headers: { ...length, ...headers } },
+      { host, port, method, path, agent, localAddress: host.includes(':') ? undefined : clientAddress, headers: { ...length, ...headers } },
       (incoming) => {
         const answeredAt = performance.now();
         const parts = [];

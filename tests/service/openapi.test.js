@@ -1,0 +1,106 @@
+// The description of the API: served as it is, sound in itself, and strict enough to notice a stray field.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { describe, it } from 'node:test';
+
+import { request } from './lib/http.js';
+import { description, faultsOf, matches, resolve } from './lib/openapi.js';
+import { repository } from './lib/place.js';
+import { Cluster } from './lib/postgres.js';
+import { serve } from './lib/reclaim.js';
+
+/** Calls `visit` with every object of the description and the pointer to it. */
+function walk(value, pointer, visit) {
+  if (value === null || typeof value !== 'object') return;
+  visit(value, pointer);
+  for (const [key, inner] of Object.entries(value)) walk(inner, `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`, visit);
+}
+
+const operations = Object.entries(description.paths).flatMap(([route, item]) =>
+  Object.entries(item)
+    .filter(([, operation]) => operation.responses)
+    .map(([method, operation]) => [`${method.toUpperCase()} ${route}`, operation, `#/paths/${route.replaceAll('/', '~1')}/${method}`]),
+);
+
+describe('openapi.json', () => {
+  it('is served as it stands in the repository', async (t) => {
+    const cluster = await Cluster.create(t);
+    const server = await serve(t, { database: await cluster.database(t) });
+    const answer = await request(server, { path: '/openapi.json' });
+    assert.equal(answer.status, 200);
+    assert.equal(answer.body, fs.readFileSync(path.join(repository, 'openapi/openapi.json'), 'utf8'));
+    const head = await request(server, { path: '/openapi.json', method: 'HEAD' });
+    assert.equal(head.status, 200);
+    assert.equal(head.body, '');
+    const wrong = await request(server, { path: '/openapi.json', method: 'POST', body: '{}' });
+    assert.equal(wrong.status, 405);
+    assert.equal(wrong.headers.allow, 'GET, HEAD');
+    await server.stop();
+  });
+
+  it('has no reference that leads nowhere, and no component that nothing leads to', () => {
+    const used = new Set();
+    walk(description, '#', (value) => {
+      if (typeof value.$ref !== 'string') return;
+      used.add(value.$ref);
+      resolve(value.$ref);
+    });
+    const unlisted = ['BadRequest', 'NotFound', 'FunctionNotFound'].map((name) => `#/components/responses/${name}`); // answers to what no path describes
+    for (const [kind, all] of Object.entries(description.components))
+      for (const name of Object.keys(all)) {
+        const pointer = `#/components/${kind}/${name}`;
+        assert.ok(used.has(pointer) || unlisted.includes(pointer), `${pointer} is used nowhere`);
+      }
+  });
+
+  it('has examples that are as it says', () => {
+    let examples = 0;
+    walk(description, '#', (value, pointer) => {
+      if (!value.schema) return;
+      for (const [where, example] of [['example', { value: value.example }], ...Object.entries(value.examples ?? {})]) {
+        if (example.value === undefined) continue;
+        examples++;
+        assert.equal(matches(`${pointer}/schema`, example.value), null, `${pointer} ${where}`);
+      }
+    });
+    assert.ok(examples >= 10);
+  });
+
+  for (const [name, operation, pointer] of operations)
+    it(`describes ${name} in words, with an id and a tag, and every status`, () => {
+      assert.ok(operation.summary && operation.operationId);
+      assert.ok(description.tags.some((tag) => tag.name === operation.tags[0]));
+      for (const status of Object.keys(operation.responses)) assert.ok(resolve(`${pointer}/responses/${status}`).found.description);
+    });
+
+  it('has no two operations of one id', () => {
+    const ids = operations.map(([, operation]) => operation.operationId);
+    assert.equal(new Set(ids).size, ids.length);
+  });
+
+  it('closes every object that an answer is made of', () => {
+    for (const name of ['EmailStatusAnswer', 'EmailStatus', 'ErrorEnvelope', 'Error', 'Live', 'Ready', 'NotReady'])
+      assert.equal(description.components.schemas[name].additionalProperties, false, name);
+  });
+
+  it('notices a stray field, a stray header, a missing header and an impossible state', () => {
+    const at = '#/paths/~1functions~1v1~1check-email-status/post/responses/200';
+    const id = 'a1b2c3d4-e5f6-4890-abcd-ef1234567890';
+    const data = { status: 'not_registered', verifiedAt: null, lastSignInAt: null, hasCompanyData: false, isOrphaned: false, correlationId: id };
+    const headers = { 'content-type': 'application/json', 'x-correlation-id': id, 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+    const faults = (change, changedHeaders = headers) => faultsOf(at, { status: 200, headers: changedHeaders, body: JSON.stringify({ data: { ...data, ...change } }) }).length;
+    assert.equal(faults({}), 0);
+    assert.equal(faults({ email: 'x' }), 1);
+    assert.equal(faults({}, { ...headers, server: 'x' }), 1);
+    assert.equal(faults({}, { ...headers, 'x-correlation-id': 'x' }), 1);
+    assert.equal(faults({}, { 'content-type': 'application/json' }), 3);
+    assert.equal(faults({ isOrphaned: true }), 1);
+    assert.equal(faults({ status: 'registered_unverified' }), 1);
+    assert.equal(faults({ status: 'registered_unverified', isOrphaned: true }), 0);
+    assert.equal(faults({ status: 'registered_verified', isOrphaned: true, verifiedAt: '2025-10-20T14:30:00Z' }), 1);
+    assert.equal(faults({ status: 'registered_verified', isOrphaned: true, verifiedAt: '2025-10-20T14:30:00.000Z' }), 0);
+    assert.equal(faults({ status: 'registered_verified', isOrphaned: null, verifiedAt: '2025-10-20T14:30:00.000Z' }), 1);
+  });
+});
