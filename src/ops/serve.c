@@ -19,7 +19,7 @@
 #include "ops/routes.h"
 #include "pg/migrate.h"
 
-#define QUEUE_ROOM 4096
+#define QUEUE_ROOM 16384
 #define REQUEST_DEADLINE_NS (10 * NS_PER_S)
 #define IDLE_NS (75 * NS_PER_S)
 
