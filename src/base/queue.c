@@ -1,6 +1,5 @@
 #include "base/queue.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -93,8 +92,7 @@ static void wait_for_item(struct queue *q, int64_t deadline_ns)
             return;
         struct timespec look = clock_unshifted(now_ns + LOOK_AGAIN_NS);
         bool last = before(latest, look);
-        int failed = pthread_cond_timedwait(&q->changed, &q->lock, last ? &latest : &look);
-        if (failed && (failed != ETIMEDOUT || last))
+        if (pthread_cond_timedwait(&q->changed, &q->lock, last ? &latest : &look) != 0 && last)
             return;
     }
 }

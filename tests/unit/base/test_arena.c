@@ -5,6 +5,8 @@
 #include "allocations.h"
 #include "unit.h"
 
+static const char zeros[5000];
+
 static bool all_zero(const char *at, size_t len)
 {
     for (size_t i = 0; i < len; i++) {
@@ -77,16 +79,18 @@ static void what_was_handed_out_never_overlaps(void **state UNUSED)
 
 static void the_ceiling_holds(void **state UNUSED)
 {
-    const size_t overhead = 64;
-    for (size_t size = 1; size < 5000; size = size * 3 + 1) {
-        AUTO(arena) struct arena *a = arena_new(64, 4096);
-        assert_non_null(a);
-        size_t most = 10000;
-        while (most-- > 0 && arena_take(a, size))
-            ;
-        assert_true(most > 0);
-        assert_true(arena_held(a) <= 4096 + overhead);
-        assert_true(arena_used(a) <= 4096);
+    for (size_t ceiling = 64; ceiling < 5000; ceiling += ceiling < 600 ? 1 : 97) {
+        for (size_t size = 1; size < 5000; size = size * 3 + 1) {
+            AUTO(arena) struct arena *a = arena_new(64, ceiling);
+            assert_non_null(a);
+            size_t overhead = arena_held(a) - 64;
+            size_t most = 10000;
+            while (most > 0 && arena_copy(a, (struct str){zeros, size - 1}).at)
+                most--;
+            assert_true(most > 0);
+            assert_true(arena_held(a) <= ceiling + overhead);
+            assert_true(arena_used(a) <= ceiling);
+        }
     }
 }
 

@@ -14,6 +14,9 @@
 
 /* The clock is moved from inside the wait, where a test in another thread could only hope to hit. */
 static _Atomic int64_t shift_in_wait_ns;
+/* Sleepers wake by themselves now and then; here they must be woken. */
+static _Atomic bool only_when_woken;
+static _Atomic int sleepers; /* that began to sleep while the above was set */
 
 int __real_pthread_cond_timedwait(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
@@ -21,6 +24,11 @@ int __wrap_pthread_cond_timedwait(pthread_cond_t *, pthread_mutex_t *, const str
 int __wrap_pthread_cond_timedwait(pthread_cond_t *changed, pthread_mutex_t *lock, const struct timespec *until)
 {
     clock_shift(atomic_exchange(&shift_in_wait_ns, 0));
+    const struct timespec never = clock_unshifted(INT64_MAX);
+    if (only_when_woken) {
+        atomic_fetch_add(&sleepers, 1);
+        until = &never;
+    }
     return __real_pthread_cond_timedwait(changed, lock, until);
 }
 
@@ -162,7 +170,19 @@ static void deadlines_mean_the_shifted_clock(void **state UNUSED)
 static void *pop_forever(void *queue)
 {
     void *item;
-    return queue_pop(queue, INT64_MAX, &item) == ERR_CLOSED ? queue : NULL;
+    enum err e = queue_pop(queue, INT64_MAX, &item);
+    return e == OK ? item : e == ERR_CLOSED ? queue : NULL;
+}
+
+/* They count themselves under the queue's lock, so whoever gets the lock afterwards finds them asleep. */
+static void start_sleepers(struct queue *q, pthread_t *threads, int count)
+{
+    sleepers = 0;
+    only_when_woken = true;
+    for (int i = 0; i < count; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, pop_forever, q), 0);
+    while (sleepers < count)
+        (void)sched_yield();
 }
 
 static void closing_wakes_every_waiter(void **state UNUSED)
@@ -170,14 +190,31 @@ static void closing_wakes_every_waiter(void **state UNUSED)
     struct queue *q = queue_new(2);
     assert_non_null(q);
     pthread_t threads[8];
-    for (size_t i = 0; i < COUNT_OF(threads); i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, pop_forever, q), 0);
+    start_sleepers(q, threads, COUNT_OF(threads));
     queue_close(q);
     for (size_t i = 0; i < COUNT_OF(threads); i++) {
         void *result;
         assert_int_equal(pthread_join(threads[i], &result), 0);
         assert_ptr_equal(result, q);
     }
+    only_when_woken = false;
+    queue_free(q);
+}
+
+static void every_push_wakes_a_waiter(void **state UNUSED)
+{
+    struct queue *q = queue_new(8);
+    assert_non_null(q);
+    pthread_t threads[8];
+    start_sleepers(q, threads, COUNT_OF(threads));
+    for (size_t i = 0; i < COUNT_OF(threads); i++)
+        assert_int_equal(queue_push(q, &items[0]), OK);
+    for (size_t i = 0; i < COUNT_OF(threads); i++) {
+        void *result;
+        assert_int_equal(pthread_join(threads[i], &result), 0);
+        assert_ptr_equal(result, &items[0]);
+    }
+    only_when_woken = false;
     queue_free(q);
 }
 
@@ -270,6 +307,7 @@ int main(void)
         cmocka_unit_test(a_clock_moved_back_makes_nobody_sleep_longer),
         cmocka_unit_test(deadlines_mean_the_shifted_clock),
         cmocka_unit_test(closing_wakes_every_waiter),
+        cmocka_unit_test(every_push_wakes_a_waiter),
         cmocka_unit_test(every_item_arrives_once_and_in_order_between_many_threads),
         cmocka_unit_test(a_queue_that_cannot_be_made_is_no_queue),
     };
