@@ -353,7 +353,7 @@ static void greet(const struct app *app)
     if (app->cluster)
         printf("  Database       psql '%s'\n", cluster_url(app->cluster));
     printf("Try it:\n"
-           "  curl -s http://%s/functions/v1/check-email-status -d '{\"email\":\"mira.halvorsen@example.com\"}'\n"
+           "  curl -s http://%s/functions/v1/check-email-status -d '{\"email\":\"viktor@example.com\"}'\n"
            "Stop with ctrl-C.\n",
            server_address(app->public));
     fflush(stdout);
