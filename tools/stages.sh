@@ -32,13 +32,13 @@ stage_has_files() { # STAGE
 # --- running a command so that nothing of it stays behind ---
 
 child=
-run_id=$$.$RANDOM.$RANDOM # in the environment of every process that a test starts
+run_id=$$.$RANDOM.$RANDOM # the mark, in the environment that tests hand down
 
 # Waits in a way that signals interrupt; the command has a process group of its own, and ends when this script does.
 guarded() { # COMMAND...
     local code=0
     set -m
-    RECLAIM_TEST_RUN=$run_id setpriv --pdeathsig TERM -- "$@" </dev/null {stage_lock}>&- &
+    TEST_RUN=$run_id setpriv --pdeathsig TERM -- "$@" </dev/null {stage_lock}>&- &
     child=$!
     set +m
     wait "$child" || code=$?
@@ -50,8 +50,12 @@ guarded() { # COMMAND...
 limited() { guarded timeout --foreground -k 60 1500 "$@"; }
 beside_postgres() { limited tools/with-postgres "$@"; }
 
+# What carries the run's mark, and programs built for tests whose parent is gone.
 still_running() {
-    grep -lsz "^RECLAIM_TEST_RUN=$run_id\$" /proc/[0-9]*/environ | cut -d/ -f3
+    local pids
+    grep -lsz "^TEST_RUN=$run_id\$" /proc/[0-9]*/environ | cut -d/ -f3
+    pids=$(find /proc -maxdepth 2 -name exe -lname "$PWD/build/[at]san/*" 2>/dev/null | cut -d/ -f3 | paste -sd,)
+    [[ -z $pids ]] || ps -o pid=,ppid= -p "$pids" | awk '$2 == 1 { print $1 }'
 }
 
 # Ends what a stage left behind and says what that was; processes on their way out get a moment.
@@ -63,7 +67,7 @@ end_left_over() {
     done
     mapfile -t left < <(still_running)
     say "left running, now ended:"
-    ps -o pid=,args= -p "${left[@]}" || true
+    ps -o pid=,args= -p "$(IFS=, && echo "${left[*]}")" || true
     kill -KILL "${left[@]}" 2>/dev/null || true
     return 1
 }
