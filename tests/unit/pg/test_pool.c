@@ -21,6 +21,8 @@
 #define SOON (clock_ns() + 60 * NS_PER_S)
 #define LONG_NS (60 * NS_PER_S)
 
+static struct server *server; /* for tests that stop it; they leave it up */
+
 static const struct statement add = {"add", "SELECT $1::int8 + 1 AS n", 1, "n:int8"};
 static const struct statement nap = {"nap", "SELECT pg_sleep($1::int8 / 1000.0)::text AS slept", 1, "slept:text"};
 static const struct statement suicide = {"suicide", "SELECT pg_terminate_backend(pg_backend_pid())", 0, ""};
@@ -244,7 +246,6 @@ static void a_connection_that_broke_is_made_anew(void **state)
 static void a_connection_cut_while_idle_is_made_anew_before_the_next_job(void **state)
 {
     (void)state;
-    struct server *server = server_start(NULL);
     struct pool *pool = must_start(server_url(server), 2, 2);
     await_connected(pool, 2);
     for (int i = 0; i < 10; i++) {
@@ -271,13 +272,11 @@ static void a_connection_cut_while_idle_is_made_anew_before_the_next_job(void **
         assert_int_equal(both[1].e, OK);
     }
     pool_stop(pool, SOON);
-    server_free(server);
 }
 
 static void a_restart_is_survived(void **state)
 {
     (void)state;
-    struct server *server = server_start(NULL);
     struct pool *pool = must_start(server_url(server), 1, 2);
     void (*const ways[])(struct server *) = {server_down, server_shut};
     for (size_t i = 0; i < COUNT_OF(ways); i++) {
@@ -290,13 +289,11 @@ static void a_restart_is_survived(void **state)
         assert_int_equal(t.answer, 8);
     }
     pool_stop(pool, SOON);
-    server_free(server);
 }
 
 static void without_a_database_jobs_are_refused_at_once_and_later_taken_again(void **state)
 {
     (void)state;
-    struct server *server = server_start(NULL);
     server_down(server);
     struct pool *pool = must_start(server_url(server), 2, 10);
     struct task refused = task(1), taken = task(2);
@@ -310,13 +307,12 @@ static void without_a_database_jobs_are_refused_at_once_and_later_taken_again(vo
     assert_int_equal(pool_submit(pool, &refused.job), ERR_CLOSED);
     assert_int_equal(refused.done, 0);
     pool_stop(pool, SOON);
-    server_free(server);
+    server_up(server);
 }
 
 static void jobs_that_wait_are_failed_when_the_last_connection_goes(void **state)
 {
     (void)state;
-    struct server *server = server_start(NULL);
     struct pool *pool = must_start(server_url(server), 1, 10);
     pthread_barrier_t meet;
     pthread_barrier_init(&meet, NULL, 2);
@@ -337,7 +333,7 @@ static void jobs_that_wait_are_failed_when_the_last_connection_goes(void **state
     }
     pool_stop(pool, SOON);
     pthread_barrier_destroy(&meet);
-    server_free(server);
+    server_up(server);
 }
 
 static void stopping_runs_what_is_queued(void **state)
@@ -376,7 +372,6 @@ static void stopping_fails_what_is_queued_past_the_deadline(void **state)
 static void a_pool_without_a_database_stops_at_once(void **state)
 {
     (void)state;
-    struct server *server = server_start(NULL);
     server_hang(server, 0);
     struct pool *pool = must_start(server_url(server), 4, 10);
     int64_t began = clock_ns();
@@ -385,7 +380,6 @@ static void a_pool_without_a_database_stops_at_once(void **state)
     pool = must_start("postgresql://postgres@/postgres?host=/nonexistent", 4, 10);
     pool_stop(pool, SOON);
     server_resume(server, 0);
-    server_free(server);
 }
 
 static void a_pool_that_cannot_be_is_refused(void **state)
@@ -418,7 +412,6 @@ static void log_lines_carry_the_jobs_id_and_an_outage_is_told_once(void **state)
     int fd = mkstemp(path);
     assert_true(fd >= 0 && unlink(path) == 0);
     log_to_fd(fd);
-    struct server *server = server_start(NULL);
     struct pool *pool = must_start(server_url(server), 3, 10);
     await_connected(pool, 3);
     struct task t = task(1);
@@ -434,7 +427,6 @@ static void log_lines_carry_the_jobs_id_and_an_outage_is_told_once(void **state)
     log_to_fd(2);
     assert_true(pread(fd, text, sizeof text - 1, 0) > 0);
     close(fd);
-    server_free(server);
     assert_int_equal(times(text, "\"database connected\""), 2);
     assert_int_equal(times(text, "\"database lost\""), 1);
     assert_int_equal(times(text, "the-id-of-this-job"), 1);
@@ -496,6 +488,20 @@ static void stopping_runs_what_is_queued_even_when_connections_break(void **stat
     disturb_all(true, 250);
 }
 
+static int start_server(void **state)
+{
+    (void)state;
+    server = server_start(NULL);
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    (void)state;
+    server_free(server);
+    return 0;
+}
+
 int main(void)
 {
     log_threshold(LOG_INFO);
@@ -519,5 +525,5 @@ int main(void)
         cmocka_unit_test(in_every_disturbance_each_job_ends_once_with_its_own_answer),
         cmocka_unit_test(stopping_runs_what_is_queued_even_when_connections_break),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, start_server, stop_server);
 }

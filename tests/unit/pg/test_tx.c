@@ -58,7 +58,7 @@ static int64_t rows(void)
 static void what_is_committed_stays(void **state)
 {
     (void)state;
-    for (int round = 0; round < 3; round++) {
+    for (int64_t round = 0; round < 3; round++) {
         AUTO(tx) struct tx *tx = tx_begin(pg, SOON);
         struct pg_call first[] = {{.ask = &put, .args = {pg_i64(2 * round)}}, {.ask = &look}};
         struct pg_call last = {.ask = &put, .args = {pg_i64(2 * round + 1)}};
@@ -345,7 +345,7 @@ static void transactions_work_through_a_pooler(void **state)
     struct pg *through[3];
     for (size_t i = 0; i < COUNT_OF(through); i++)
         through[i] = must_connect(pooler_url(pooler), PG_PREPARE_AUTO);
-    for (int round = 0; round < 30; round++) {
+    for (int64_t round = 0; round < 30; round++) {
         AUTO(tx) struct tx *tx = tx_begin(through[round % 3], SOON);
         struct pg_call first[] = {{.ask = &put, .args = {pg_i64(2 * round)}}, {.ask = &limits}};
         struct pg_call last = {.ask = &put, .args = {pg_i64(2 * round + 1)}};
