@@ -125,7 +125,9 @@ static int begin_with_a_cluster(void **state)
 static int end(void **state)
 {
     (void)state;
-    int left = signal_servers_below(scene.base, SIGKILL);
+    int left = servers_below(scene.base);
+    while (signal_servers_below(scene.base, SIGKILL) > 0)
+        usleep(10000);
     remove_tree(scene.base);
     if (left > 0)
         print_error("%d server processes were left behind\n", left);
