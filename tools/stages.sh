@@ -181,7 +181,7 @@ stage_canary() { count_one canary limited bash tests/canary.sh "$RECLAIM_TEST_LO
 # --- all of it ---
 
 prepare() { # STAGE...
-    local stage sets=(build run test)
+    local stage build sets=(build run test)
     for stage in "$@"; do
         case ${stage#long-} in
         browser | fuzz | bench) sets+=("${stage#long-}") ;;
@@ -189,14 +189,23 @@ prepare() { # STAGE...
     done
     need_packages "${sets[@]}"
     need_npm_packages
-    for stage in "$@"; do
-        case $stage in
-        threads | thread-service) build_tsan ;;
-        fuzz | long-fuzz) build_fuzz ;;
-        bench) build_release && { [[ ! -f bench/meson.build ]] || build_bench; } ;;
-        unit | lint | service | faults | long-faults | browser) build_asan ;;
+    for build in asan tsan fuzz release bench; do
+        if needed_by "$build" "$@"; then
+            "build_$build"
+        fi
+    done
+}
+
+needed_by() { # BUILD STAGE...
+    local stage
+    for stage in "${@:2}"; do
+        case $1:$stage in
+        asan:lint | asan:unit | asan:service | asan:browser | asan:*faults) return 0 ;;
+        tsan:threads | tsan:thread-service) return 0 ;;
+        fuzz:*fuzz | release:bench | bench:bench) return 0 ;;
         esac
     done
+    return 1
 }
 
 one_stage() { # STAGE [PATTERN]
