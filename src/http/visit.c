@@ -223,7 +223,7 @@ static enum MHD_Result visit_arrived(struct visit *visit)
     return MHD_YES;
 }
 
-static enum MHD_Result visit_began(struct visit *visit, const char *version)
+static enum MHD_Result visit_began(struct visit *visit, const char *method, const char *version)
 {
     struct loop *loop = visit->loop;
     struct request *rq = &visit->rq;
@@ -234,7 +234,7 @@ static enum MHD_Result visit_began(struct visit *visit, const char *version)
         random_uuid(rq->correlation_id);
     visit->path_methods = router_find(loop->server->config.router, rq);
 
-    if (!rq->path.at || !strict_accepts(visit->connection, version)) {
+    if (!rq->path.at || !strict_accepts(visit->connection, method, version)) {
         visit->malformed = true;
         rq->family->refuse(rq, 400);
         rq->reply.status = 400;
@@ -252,7 +252,7 @@ enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, c
     if (!visit) {
         visit = visit_new(context, connection, url, method);
         *visit_context = visit;
-        return visit ? visit_began(visit, version) : MHD_NO;
+        return visit ? visit_began(visit, method, version) : MHD_NO;
     }
     if (*data_len > 0) { /* too much is read and dropped, so that the client lives to see the 413 */
         buf_add(&visit->body, (struct str){data, *data_len});
