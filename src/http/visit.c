@@ -85,6 +85,15 @@ static void deadline_in(struct MHD_Connection *connection, int64_t ns)
         wheel_add(&peer->loop->deadlines, &peer->deadline, clock_ns() + ns);
 }
 
+/* A request has begun, on a connection that may have been idle: from here on its time counts. */
+void *visit_first_line(void *context, const char *uri, struct MHD_Connection *connection)
+{
+    (void)uri;
+    const struct loop *loop = context;
+    deadline_in(connection, loop->server->config.request_deadline_ns);
+    return NULL; /* the handler's context: none yet */
+}
+
 void peer_notify(void *context, struct MHD_Connection *connection, void **peer_context,
                  enum MHD_ConnectionNotificationCode what)
 {

@@ -44,7 +44,7 @@ static const struct statement server_look = {
 static const struct statement privileges_look = {
     .name = "doctor_privileges",
     .sql = "SELECT (to_regclass('auth.users') IS NOT NULL) AS has_users,"
-           " coalesce(has_table_privilege(to_regclass('auth.users'), 'SELECT'), false) AS may_read,"
+           " coalesce(has_any_column_privilege(to_regclass('auth.users'), 'SELECT'), false) AS may_read,"
            " coalesce(has_table_privilege(to_regclass('auth.users'), 'DELETE'), false) AS may_delete,"
            " coalesce(has_schema_privilege(to_regnamespace('reclaim'), 'USAGE'), false) AS may_use_reclaim,"
            " EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid"
