@@ -1,4 +1,4 @@
-/* The schema, from the files embedded under sql/migrations/: NNNN_name.up.sql and NNNN_name.down.sql.
+/* The schema, up and down by the migrations.
  *
  * Applied versions stand in reclaim.schema_migrations with the SHA-256 of their up file; a file that changed after it
  * was applied stops the start. Each step is a transaction; an advisory lock of the session lets any number of instances
@@ -7,22 +7,8 @@
 #ifndef PG_MIGRATE_H
 #define PG_MIGRATE_H
 
-#include "base/embedded.h"
+#include "pg/migrations.h"
 #include "pg/pg.h"
-
-struct migration {
-    int version; /* 1, 2, 3… without gaps */
-    char name[64];
-    struct str up, down; /* a NUL follows each */
-};
-
-#define MIGRATIONS_MAX 256
-
-/* Those embedded in the program, in order. */
-enum err migrations_embedded(const struct migration **ret, size_t *ret_count, struct why *why) MUST_CHECK;
-/* Those among the files, which are sorted by name; `into` has room for MIGRATIONS_MAX. ERR_INPUT when one is missing. */
-enum err migrations_read(const struct embedded *files, size_t file_count, struct migration *into, size_t *ret_count,
-                         struct why *why) MUST_CHECK;
 
 struct migrate_report {
     int before, after; /* schema version; 0 is empty */
