@@ -13,7 +13,7 @@ struct ownership_column {
 
 /* The statements that depend on the ownership columns, written once at start. */
 struct orphan_statements {
-    struct statement has_company; /* $1 address → has_company:bool; no row when there is no such user */
+    struct statement has_company; /* $1 address → has_company:bool, null when rows are hidden; no row without a user */
     struct statement list;        /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
     char *text;                   /* the memory of both */
 };

@@ -92,10 +92,11 @@ static enum err ask(struct job *job, struct pg *pg)
         return e;
 
     enum tristate has_company = UNKNOWN;
-    if (company->err == OK && company->rows > 0)
+    if (company->err == OK && company->rows > 0 && !pg_is_null(company, 0, 0))
         has_company = pg_get_bool(company, 0, 0) ? YES : NO;
     else if (user->rows > 0)
-        log_warn("company query failed", F_STR("sqlstate", company->sqlstate), F_STR("error", err_name(e)));
+        log_warn("company query failed", F_STR("sqlstate", company->sqlstate),
+                 F_STR("error", e ? err_name(e) : "row security"));
     tell(p->rq, user, has_company);
     return OK;
 }
