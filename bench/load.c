@@ -8,6 +8,7 @@
 #include <netinet/tcp.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <stdnoreturn.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
@@ -38,15 +39,16 @@ struct load {
     struct sockaddr_in to;
     struct message_parts parts;
     struct message message;
-    int64_t callers, spread_ms, warm_ms, run_ms, numbers;
+    int64_t caller_count, spread_ms, warm_ms, run_ms, numbers;
     uint64_t draw;
     int epoll, waiting;
     int64_t begun_ns, measured_from_ns, stop_ns, looked_ns;
-    struct caller *all;
     struct tally tally;
 };
 
-static void fail(const char *what, const char *why)
+static struct caller callers[CONNECTIONS_MAX]; /* takes memory only as far as it is used */
+
+static noreturn void fail(const char *what, const char *why)
 {
     fprintf(stderr, "load: %s: %s\n", what, why);
     exit(1);
@@ -221,9 +223,10 @@ static void caller_event(struct load *l, struct caller *c, uint32_t events)
 /* Opens those whose time has come; returns how many are open or were. */
 static int64_t open_due(struct load *l, int64_t opened, int64_t now)
 {
-    int64_t due = l->spread_ms ? (now - l->begun_ns) * l->callers / (l->spread_ms * NS_PER_MS) + 1 : l->callers;
-    for (; opened < due && opened < l->callers; opened++)
-        caller_open(l, &l->all[opened]);
+    int64_t due =
+        l->spread_ms ? (now - l->begun_ns) * l->caller_count / (l->spread_ms * NS_PER_MS) + 1 : l->caller_count;
+    for (; opened < due && opened < l->caller_count; opened++)
+        caller_open(l, &callers[opened]);
     return opened;
 }
 
@@ -234,11 +237,11 @@ static void run(struct load *l)
     l->begun_ns = l->looked_ns = now;
     l->measured_from_ns = now + (l->spread_ms + l->warm_ms) * NS_PER_MS;
     l->stop_ns = l->measured_from_ns + l->run_ms * NS_PER_MS;
-    l->tally.waiting_least = (int)l->callers;
+    l->tally.waiting_least = (int)l->caller_count;
     while (now < l->stop_ns || (l->waiting > 0 && now < l->stop_ns + LAST_ANSWERS_NS)) {
         if (now < l->stop_ns)
             opened = open_due(l, opened, now);
-        int ready = epoll_wait(l->epoll, events, COUNT_OF(events), opened < l->callers ? 1 : 20);
+        int ready = epoll_wait(l->epoll, events, COUNT_OF(events), opened < l->caller_count ? 1 : 20);
         for (int i = 0; i < ready; i++)
             caller_event(l, events[i].data.ptr, events[i].events);
         now = clock_ns();
@@ -246,7 +249,7 @@ static void run(struct load *l)
     }
 }
 
-static void usage(void)
+static noreturn void usage(void)
 {
     fputs("usage: load [OPTION...] ADDRESS:PORT PATH\n"
           "  --callers N      connections (1)\n"
@@ -289,11 +292,11 @@ static void read_options(struct load *l, int argc, char **argv)
         {"numbers", required_argument, NULL, 'n'}, {0},
     };
     l->parts.method = "GET";
-    l->callers = l->numbers = 1;
+    l->caller_count = l->numbers = 1;
     l->run_ms = 1000;
     for (int o; (o = getopt_long(argc, argv, "", known, NULL)) != -1;) {
         if (o == 'c')
-            number(optarg, CONNECTIONS_MAX, &l->callers);
+            number(optarg, CONNECTIONS_MAX, &l->caller_count);
         else if (o == 's')
             number(optarg, 60000, &l->spread_ms);
         else if (o == 'w')
@@ -309,7 +312,7 @@ static void read_options(struct load *l, int argc, char **argv)
         else
             usage();
     }
-    if (argc - optind != 2 || l->callers < 1 || l->run_ms < 1 || l->numbers < 1)
+    if (argc - optind != 2 || l->caller_count < 1 || l->run_ms < 1 || l->numbers < 1)
         usage();
     if (l->parts.body)
         l->parts.method = "POST";
@@ -317,10 +320,10 @@ static void read_options(struct load *l, int argc, char **argv)
     l->parts.path = argv[optind + 1];
 }
 
-static void raise_file_limit(int64_t callers)
+static void raise_file_limit(int64_t connections)
 {
     struct rlimit limit;
-    rlim_t wanted = (rlim_t)callers + 16;
+    rlim_t wanted = (rlim_t)connections + 16;
     if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
         return;
     limit.rlim_cur = wanted;
@@ -335,18 +338,16 @@ int main(int argc, char **argv)
     read_options(&l, argc, argv);
     if (!message_write(&l.message, &l.parts))
         fail("cannot write the request", "it is too large or has too many numbers");
-    raise_file_limit(l.callers);
+    raise_file_limit(l.caller_count);
     l.epoll = epoll_create1(EPOLL_CLOEXEC);
-    l.all = calloc((size_t)l.callers, sizeof *l.all);
-    if (l.epoll < 0 || !l.all)
+    if (l.epoll < 0)
         fail("cannot begin", strerror(errno));
-    for (int64_t i = 0; i < l.callers; i++)
-        l.all[i].fd = -1;
+    for (int64_t i = 0; i < l.caller_count; i++)
+        callers[i].fd = -1;
 
     run(&l);
-    for (int64_t i = 0; i < l.callers; i++)
-        caller_close(&l, &l.all[i]);
-    free(l.all);
+    for (int64_t i = 0; i < l.caller_count; i++)
+        caller_close(&l, &callers[i]);
     if (l.tally.answers == 0)
         fail("nothing was answered", l.parts.host);
     tally_print(&l.tally, (double)l.run_ms / 1000, stdout);

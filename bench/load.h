@@ -40,7 +40,7 @@ struct head {
 int head_read(const char *bytes, size_t len, struct head *ret, size_t *ret_len);
 
 /* Times by microseconds, exact to one part in 128. */
-#define TIME_SLOTS (128 * 40)
+#define TIME_SLOTS ((size_t)128 * 40)
 struct tally {
     uint64_t answers, broken, reopened, refused;
     uint64_t statuses[600];
