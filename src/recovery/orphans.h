@@ -13,9 +13,10 @@ struct ownership_column {
 
 /* The statements that depend on the ownership columns, written once at start. */
 struct orphan_statements {
-    struct statement has_company; /* $1 address → has_company:bool; no row when there is no such user */
-    struct statement list;        /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
-    char *text;                   /* the memory of both */
+    struct statement has_company;  /* $1 address → has_company:bool; no row when there is no such user */
+    struct statement have_company; /* $1 addresses → n:int8 has_company:bool, a row for each that is a user's */
+    struct statement list;         /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
+    char *text;                    /* the memory of all */
 };
 
 enum err orphan_statements_write(const struct ownership_column *columns, size_t count,
