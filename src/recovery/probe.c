@@ -203,6 +203,7 @@ static void refuse_limited(struct inquiry *q)
 {
     int64_t seconds = limit_retry_after_s(&q->ticket);
     contract_refuse_limited(q->rq, q->probe->contract, limit_wait_text(q->rq->arena, seconds), seconds);
+    reply_unhold_when_crowded(q->rq);
 }
 
 static void decided(struct ticket *ticket)
