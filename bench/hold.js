@@ -2,7 +2,7 @@ import { probePath } from '../tests/service/lib/http.js';
 import { pause } from '../tests/service/lib/stage.js';
 import { startLoad } from './lib/load.js';
 import { Metrics } from './lib/metrics.js';
-import { residentBytes } from './lib/process.js';
+import { residentBytes, watchThreads } from './lib/process.js';
 import { median } from './lib/stats.js';
 import { anyAddress, filledDatabase, startCluster, startServer } from './lib/world.js';
 
@@ -11,10 +11,21 @@ export const about = 'ten thousand answers, held on one event loop, leave on tim
 const latenessMetric = 'reclaim_http_release_lateness_seconds';
 const pool = 16 * 1024; // what libmicrohttpd sets aside for a connection
 const holdMs = 500;
-const request = { path: probePath, body: `{"email":"${anyAddress}"}`, headers: { 'Content-Type': 'application/json' }, numbers: 12_500 };
+
+const request = { path: probePath, headers: { 'Content-Type': 'application/json' }, numbers: 12_500 };
+const lookUp = { ...request, body: `{"email":"${anyAddress}"}` };
+const refused = { ...request, body: '{"email":"person######"}' }; // no address: 400, held like any other answer
 
 const full = { callers: 10_000, spreadMs: holdMs, warmMs: 2500, runMs: 8000 };
-const short = { callers: 500, spreadMs: holdMs, warmMs: 200, runMs: 800 };
+const short = { callers: 500, spreadMs: holdMs, warmMs: 200, runMs: 600 };
+
+/** So many callers in all, of whom this share look a person up. */
+function startCallers(server, share, { callers, ...times }) {
+  const asking = Math.round(callers * share);
+  const loads = [startLoad(server, { ...lookUp, ...times, callers: asking })];
+  if (asking < callers) loads.push(startLoad(server, { ...refused, ...times, callers: callers - asking }));
+  return Promise.all(loads.map((load) => load.ended));
+}
 
 /** How many answers are held, looked at now and then until `over`. */
 async function watchHeld(server, over) {
@@ -23,64 +34,88 @@ async function watchHeld(server, over) {
     seen.push((await Metrics.of(server)).value('reclaim_http_held'));
     ended = await Promise.race([over.then(() => true), pause(250)]);
   }
-  return seen;
+  return median(seen);
 }
 
-async function round(b, number, scope, database) {
-  const size = b.smoke ? short : full;
+const sum = (values) => values.reduce((total, value) => total + value, 0);
+
+const failures = ({ statuses, broken, refused: unconnected }) =>
+  broken + unconnected + sum(Object.entries(statuses).map(([status, count]) => (status >= 500 ? count : 0)));
+
+async function holdMany(scope, database, share, size) {
   const server = await startServer(scope, database, {
     RECLAIM_WORKERS: '1',
     RECLAIM_PROBE_HOLD_MS: String(holdMs),
     RECLAIM_PROBE_HOLD_SIGMA_MS: '25',
   });
-  await startLoad(server, { ...request, callers: 32, runMs: 600 }).ended; // statements prepared, buffers there
+  await startLoad(server, { ...lookUp, callers: 32, runMs: 2 * holdMs }).ended; // statements prepared, buffers there
   const before = residentBytes(server.pid);
 
-  const load = startLoad(server, { ...request, ...size, runMs: size.runMs + 1000 });
-  await Promise.race([pause(size.spreadMs + size.warmMs), load.ended]);
+  const outside = startCallers(server, share, { ...size, runMs: size.runMs + 1000 });
+  await Promise.race([pause(size.spreadMs + size.warmMs), outside]);
+  const threads = watchThreads(server.pid);
   const first = await Metrics.of(server);
   const held = await watchHeld(server, pause(size.runMs));
-  const last = await Metrics.of(server);
+  const lateness = (await Metrics.of(server)).histogram(latenessMetric).since(first.histogram(latenessMetric));
+  const loop = threads();
   const memory = residentBytes(server.pid); // walks the server's memory: after the time measured, before the load ends
-  const outside = await load.ended;
+  if (lateness.count === 0) throw new Error('no answer was held');
 
-  const lateness = last.histogram(latenessMetric).since(first.histogram(latenessMetric));
-  const failed = Object.entries(outside.statuses).reduce((sum, [status, count]) => sum + (status >= 500 ? count : 0), 0);
-  const found = {
+  const ended = await outside;
+  return {
     lateness,
     p50: lateness.quantile(0.5) * 1000,
     p99: lateness.quantile(0.99) * 1000,
-    waiting: outside.waiting.mean,
-    held: median(held),
+    inFlight: sum(ended.map(({ waiting }) => waiting.mean)),
+    held,
     perRequest: (memory - before) / size.callers,
-    perSecond: outside.per_second,
-    failed: failed + outside.broken + outside.refused,
-    statuses: outside.statuses,
+    perSecond: sum(ended.map((one) => one.per_second)),
+    failed: sum(ended.map(failures)),
+    running: 100 * loop.running,
+    waiting: 100 * loop.waiting,
   };
-  b.say(
-    `hold: round ${number}: ${Math.round(found.waiting)} in flight, ${Math.round(found.held)} held, p99 ${found.p99.toFixed(1)} ms late, ` +
-      `${Math.round(found.perRequest)} bytes each, ${Math.round(found.perSecond)} answers/s, ${JSON.stringify(found.statuses)}`,
-  );
-  return found;
 }
+
+const words = (found) =>
+  `p99 ${found.p99.toFixed(1)} ms late, ${Math.round(found.inFlight)} in flight, ${Math.round(found.held)} held, ` +
+  `${Math.round(found.perRequest)} bytes each, ${Math.round(found.perSecond)} answers/s, ${found.failed} failed, ` +
+  `loop ran ${found.running.toFixed(0)} % and waited for a processor ${found.waiting.toFixed(0)} % of the time`;
 
 const bucketName = (bound) => (bound === Infinity ? 'more' : String(bound * 1000));
 
 export async function bench(b) {
   const cluster = await startCluster(b.stage);
   const database = await filledDatabase(b.stage, cluster);
-  const found = await b.rounds(5, (number, scope) => round(b, number, scope, database));
-  const each = (name) => found.map((one) => one[name]);
+  const size = b.smoke ? short : full;
+  const found = await b.rounds(5, async (number) => {
+    const round = {};
+    for (const [name, share] of [['held', 0.2], ['asking', 1]]) {
+      if (b.smoke && name === 'asking') continue;
+      [round[name]] = await b.rounds(1, (_, scope) => holdMany(scope, database, share, size));
+      b.say(`hold: round ${number}, ${100 * share} % look-ups: ${words(round[name])}`);
+    }
+    return round;
+  });
+  const each = (what, name = 'held') => found.map((round) => round[name][what]);
 
   b.measure('lateness of release, p99', { rounds: each('p99'), unit: 'ms', atMost: 30 });
   b.measure('lateness of release, median', { rounds: each('p50'), unit: 'ms', plot: false });
   b.measure('memory of a request in flight', { rounds: each('perRequest'), unit: 'bytes', atMost: pool + 2048 });
-  b.measure('requests in flight', { rounds: each('waiting'), atLeast: b.smoke ? undefined : full.callers, plot: false });
+  b.measure('requests in flight', { rounds: each('inFlight'), atLeast: size.callers, plot: false });
   b.measure('of those, answers held', { rounds: each('held') });
   b.measure('answers per second', { rounds: each('perSecond'), plot: false });
   b.measure('answers 5xx or none', { rounds: each('failed'), atMost: 0, plot: false });
+  b.measure('time the loop ran', { rounds: each('running'), unit: '%', plot: false });
+  b.measure('time the loop waited for a processor', { rounds: each('waiting'), unit: '%' });
+  b.note('a fifth of the requests look a person up, the others are refused, which is held alike: 20,000 look-ups a second would load every core and measure the scheduler');
+  if (!b.smoke) {
+    b.measure('all look-ups: lateness of release, p99', { rounds: each('p99', 'asking'), unit: 'ms' });
+    b.measure('all look-ups: answers per second', { rounds: each('perSecond', 'asking'), plot: false });
+    b.measure('all look-ups: answers 5xx or none', { rounds: each('failed', 'asking'), plot: false });
+    b.measure('all look-ups: time the loop waited for a processor', { rounds: each('waiting', 'asking'), unit: '%', plot: false });
+  }
 
-  const shares = found.map(({ lateness }) => lateness.shares());
+  const shares = found.map(({ held }) => held.lateness.shares());
   b.bars(
     'answers by lateness, upper bounds in ms (percent, median of rounds)',
     shares[0].map(({ bound }, i) => ({ label: bucketName(bound), value: 100 * median(shares.map((one) => one[i].share)), over: bound > 0.03 })),

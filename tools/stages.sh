@@ -32,13 +32,13 @@ stage_has_files() { # STAGE
 # --- running a command so that nothing of it stays behind ---
 
 child=
-run_id=$$.$RANDOM.$RANDOM # in the environment of every process that a test starts
+run_id=$$.$RANDOM.$RANDOM # the mark, in the environment that tests hand down
 
 # Waits in a way that signals interrupt; the command has a process group of its own, and ends when this script does.
 guarded() { # COMMAND...
     local code=0
     set -m
-    RECLAIM_TEST_RUN=$run_id setpriv --pdeathsig TERM -- "$@" </dev/null {stage_lock}>&- &
+    TEST_RUN=$run_id setpriv --pdeathsig TERM -- "$@" </dev/null {stage_lock}>&- &
     child=$!
     set +m
     wait "$child" || code=$?
@@ -50,8 +50,12 @@ guarded() { # COMMAND...
 limited() { guarded timeout --foreground -k 60 1500 "$@"; }
 beside_postgres() { limited tools/with-postgres "$@"; }
 
+# What carries the run's mark, and programs built for tests whose parent is gone.
 still_running() {
-    grep -lsz "^RECLAIM_TEST_RUN=$run_id\$" /proc/[0-9]*/environ | cut -d/ -f3
+    local pids
+    grep -lsz "^TEST_RUN=$run_id\$" /proc/[0-9]*/environ | cut -d/ -f3
+    pids=$(find /proc -maxdepth 2 -name exe -lname "$PWD/build/[at]san/*" 2>/dev/null | cut -d/ -f3 | paste -sd,)
+    [[ -z $pids ]] || ps -o pid=,ppid= -p "$pids" | awk '$2 == 1 { print $1 }'
 }
 
 # Ends what a stage left behind and says what that was; processes on their way out get a moment.
@@ -63,7 +67,7 @@ end_left_over() {
     done
     mapfile -t left < <(still_running)
     say "left running, now ended:"
-    ps -o pid=,args= -p "${left[@]}" || true
+    ps -o pid=,args= -p "$(IFS=, && echo "${left[*]}")" || true
     kill -KILL "${left[@]}" 2>/dev/null || true
     return 1
 }
@@ -177,7 +181,7 @@ stage_canary() { count_one canary limited bash tests/canary.sh "$RECLAIM_TEST_LO
 # --- all of it ---
 
 prepare() { # STAGE...
-    local stage sets=(build run test)
+    local stage build sets=(build run test)
     for stage in "$@"; do
         case ${stage#long-} in
         browser | fuzz | bench) sets+=("${stage#long-}") ;;
@@ -185,14 +189,23 @@ prepare() { # STAGE...
     done
     need_packages "${sets[@]}"
     need_npm_packages
-    for stage in "$@"; do
-        case $stage in
-        threads | thread-service) build_tsan ;;
-        fuzz | long-fuzz) build_fuzz ;;
-        bench) build_release && { [[ ! -f bench/meson.build ]] || build_bench; } ;;
-        unit | lint | service | faults | long-faults | browser) build_asan ;;
+    for build in asan tsan fuzz release bench; do
+        if needed_by "$build" "$@"; then
+            "build_$build"
+        fi
+    done
+}
+
+needed_by() { # BUILD STAGE...
+    local stage
+    for stage in "${@:2}"; do
+        case $1:$stage in
+        asan:lint | asan:unit | asan:service | asan:browser | asan:*faults) return 0 ;;
+        tsan:threads | tsan:thread-service) return 0 ;;
+        fuzz:*fuzz | release:bench | bench:bench) return 0 ;;
         esac
     done
+    return 1
 }
 
 one_stage() { # STAGE [PATTERN]

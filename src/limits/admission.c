@@ -304,9 +304,14 @@ void ticket_charge(struct admission *a, struct ticket *t, struct charge charge)
         t->tiers[t->count++] = (struct standing){.charge = charge, .limit = limit, .remaining = limit.requests};
 }
 
+bool admission_is_listening(const struct admission *a)
+{
+    return atomic_load(&a->batch) && listener_is_alive(a->listener);
+}
+
 static bool refused_from_memory(struct admission *a, struct ticket *t)
 {
-    if (!atomic_load(&a->batch) || !listener_is_alive(a->listener))
+    if (!admission_is_listening(a))
         return false;
     int64_t now_ns = clock_ns();
     bool refused = false;

@@ -39,6 +39,9 @@ void admission_configure(struct admission *a, const struct tier_table *tiers);
 /* The database is ready: verdicts come from it, and resets are listened for over the direct URL. */
 enum err admission_open(struct admission *a, const char *direct_url, struct pool *pool, struct why *why) MUST_CHECK;
 
+/* Resets are being heard, and so refusals may come from memory. */
+bool admission_is_listening(const struct admission *a);
+
 /* Adds a tier to a ticket, unless the tier is off. */
 void ticket_charge(struct admission *a, struct ticket *t, struct charge charge);
 /* Gets a verdict: from memory, from the database, or at once when nothing is limited. */

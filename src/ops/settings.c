@@ -96,9 +96,9 @@ static enum err parse_all(struct settings *s, struct why *why)
 static enum err check_together(struct settings *s, struct why *why)
 {
     if (s->database_direct_url && !s->database_url)
-        return why_set(
-            why, ERR_INPUT,
-            "RECLAIM_DATABASE_DIRECT_URL is set, but RECLAIM_DATABASE_URL, which it bypasses a pooler for, is not");
+        return why_set(why, ERR_INPUT,
+                       "RECLAIM_DATABASE_DIRECT_URL is set without RECLAIM_DATABASE_URL: set both, or neither for the "
+                       "private cluster");
     if (!s->database_direct_url)
         s->database_direct_url = s->database_url;
     size_t len = strlen(s->listen);

@@ -120,7 +120,7 @@ void settings_print_ini(FILE *out)
         fputs("\n", out);
         print_wrapped(out, "; ", row->help);
         print_values(out, "; ", row);
-        fprintf(out, ";%s = %s\n", row->name, row->standard ? row->standard : "");
+        fprintf(out, ";%s =%s%s\n", row->name, row->standard ? " " : "", row->standard ? row->standard : "");
     }
 }
 

@@ -34,7 +34,7 @@ static const char *const level_words[] = {
 
 const struct setting settings_rows[] = {
     {DATABASE, ROW("DATABASE_URL", database, database_url, const char *),
-     .standard_words = "unset: a private cluster under `RECLAIM_DATA_DIR`",
+     .standard_words = "a private cluster under `RECLAIM_DATA_DIR`",
      .help =
          "The PostgreSQL database; several hosts are allowed, and the one that takes writes is used. Unset: Reclaim "
          "makes and runs a private PostgreSQL on a unix socket."},

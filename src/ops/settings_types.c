@@ -151,7 +151,7 @@ static void expects_duration(const struct setting *row, struct buf *out)
     add_duration(out, row->min);
     buf_addz(out, " to ");
     add_duration(out, row->max);
-    buf_addz(out, " with its unit, such as 500ms, 10s, 15m, 2h or 30d");
+    buf_addz(out, " with its unit: ms, s, m, h or d");
 }
 
 const struct setting_type setting_duration = {parse_duration, expects_duration, NULL};

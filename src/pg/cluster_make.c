@@ -5,6 +5,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -31,6 +32,18 @@ static enum err run(const struct cluster_files *f, const char *const *argv, int 
                    f->log);
 }
 
+/* The server that initdb had started may live on for a moment and write where we remove. */
+static void remove_tree(const struct cluster_files *f, const char *path)
+{
+    /* As the runner, who has no more rights over what it finds in there than it should. */
+    const char *const argv[] = {"/bin/rm", "-rf", "--", path, NULL};
+    for (int tries = 0; tries < 100; tries++) {
+        if (traces_process_in(path, 0, SIGKILL) == 0 && run(f, argv, -1, NULL) == OK)
+            return;
+        (void)nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
+    }
+}
+
 /* What starts that were killed left half made. Failing only costs space. */
 static void remove_half_made(const struct cluster_files *f)
 {
@@ -38,14 +51,10 @@ static void remove_half_made(const struct cluster_files *f)
     if (home == NULL)
         return;
     char path[PATH_MAX];
-    for (const struct dirent *entry; (entry = readdir(home)) != NULL;) {
-        if (!str_starts(str_of(entry->d_name), STR(HALF_MADE)) ||
-            files_path(NULL, path, sizeof(path), "%s/%s", f->home, entry->d_name) != OK)
-            continue;
-        /* As the runner, who has no more rights over what it finds in there than it should. */
-        if (run(f, (const char *const[]){"/bin/rm", "-rf", "--", path, NULL}, -1, NULL) != OK)
-            break;
-    }
+    for (const struct dirent *entry; (entry = readdir(home)) != NULL;)
+        if (str_starts(str_of(entry->d_name), STR(HALF_MADE)) &&
+            files_path(NULL, path, sizeof(path), "%s/%s", f->home, entry->d_name) == OK)
+            remove_tree(f, path);
     (void)closedir(home);
 }
 

@@ -50,38 +50,42 @@ enum err traces_postmaster(const struct cluster_files *f, struct postmaster *ret
 }
 
 /* PostgreSQL's processes all stand in their data directory, whatever happens to postmaster.pid. */
-static bool works_in(const char *pid, const struct stat *data)
+static bool stands_in(const char *pid, const struct stat *folder)
 {
     char path[64], name[32];
     struct stat cwd;
     if (snprintf(path, sizeof(path), "/proc/%s/cwd", pid) >= (int)sizeof(path) || stat(path, &cwd) != 0 ||
-        cwd.st_dev != data->st_dev || cwd.st_ino != data->st_ino)
+        cwd.st_dev != folder->st_dev || cwd.st_ino != folder->st_ino)
         return false;
     (void)snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
     return read_start(path, name, sizeof(name)) > 0 && strcmp(name, "postgres\n") == 0;
 }
 
-pid_t traces_process(const struct cluster_files *f, int signal_number)
+pid_t traces_process_in(const char *folder, pid_t preferred, int signal_number)
 {
-    struct stat data;
-    DIR *proc = stat(f->data, &data) == 0 ? opendir("/proc") : NULL;
+    struct stat there;
+    DIR *proc = stat(folder, &there) == 0 ? opendir("/proc") : NULL;
     if (proc == NULL)
         return 0;
-    struct postmaster postmaster = {0};
-    if (traces_postmaster(f, &postmaster) != OK)
-        postmaster.pid = 0;
     pid_t found = 0;
     for (const struct dirent *entry; (entry = readdir(proc)) != NULL;) {
         int64_t pid;
-        if (str_to_i64(str_of(entry->d_name), 1, INT32_MAX, &pid) != OK || !works_in(entry->d_name, &data))
+        if (str_to_i64(str_of(entry->d_name), 1, INT32_MAX, &pid) != OK || !stands_in(entry->d_name, &there))
             continue;
-        if (found == 0 || (pid_t)pid == postmaster.pid)
+        if (found == 0 || (pid_t)pid == preferred)
             found = (pid_t)pid;
         if (signal_number != 0)
             (void)kill((pid_t)pid, signal_number);
     }
     (void)closedir(proc);
     return found;
+}
+
+pid_t traces_process(const struct cluster_files *f, int signal_number)
+{
+    struct postmaster postmaster;
+    pid_t preferred = traces_postmaster(f, &postmaster) == OK ? postmaster.pid : 0;
+    return traces_process_in(f->data, preferred, signal_number);
 }
 
 void traces_clear(const struct cluster_files *f)

@@ -15,6 +15,8 @@ enum err traces_postmaster(const struct cluster_files *f, struct postmaster *ret
 /* A process of PostgreSQL that works in the cluster, the postmaster if it is among them; 0 when there is none. Unless
  * `signal_number` is 0 each of them gets it. */
 pid_t traces_process(const struct cluster_files *f, int signal_number);
+/* The same for any folder; `preferred` is the one to name if it is among them. */
+pid_t traces_process_in(const char *folder, pid_t preferred, int signal_number);
 /* Removes what tells of a server when traces_process() finds none. */
 void traces_clear(const struct cluster_files *f);
 

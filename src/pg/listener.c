@@ -20,7 +20,7 @@
 #define ALIVE_NS (3 * NS_PER_S)
 #define BACK_OFF_FIRST_MS 100
 #define BACK_OFF_MOST_MS 5000
-#define SCRIPT_CEILING (64 * 1024)
+#define SCRIPT_CEILING 65536
 #define NO_SIGN INT64_MIN
 
 struct listener {

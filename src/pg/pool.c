@@ -14,7 +14,8 @@
 
 #define CONNECT_NS (5 * NS_PER_S)
 /* What a lost connection's first reconnect may take: as long as that the queue is kept waiting for it. */
-#define RECONNECT_NS NS_PER_S
+#define RECONNECT_NS (2 * NS_PER_S)
+#define START_NS NS_PER_S
 #define LOOK_NS NS_PER_S /* how often an idle worker looks at its connection */
 #define BACK_OFF_FIRST_MS 100
 #define BACK_OFF_MOST_MS 5000
@@ -99,10 +100,18 @@ static void count_out(struct worker *w, const char *reason)
         fail_orphans(pool);
 }
 
-static bool try_connect(struct worker *w, int64_t within_ns)
+static int64_t stop_ns(struct pool *pool)
+{
+    pthread_mutex_lock(&pool->lock);
+    int64_t at = pool->stop_ns;
+    pthread_mutex_unlock(&pool->lock);
+    return at;
+}
+
+static bool try_connect(struct worker *w, int64_t deadline_ns)
 {
     struct why why = {""};
-    enum err e = pg_connect(w->pg, clock_ns() + within_ns, &why);
+    enum err e = pg_connect(w->pg, deadline_ns, &why);
     if (e) {
         log_debug("database connection failed", F_STR("reason", why.text));
         count_out(w, why.text);
@@ -113,13 +122,18 @@ static bool try_connect(struct worker *w, int64_t within_ns)
 }
 
 /* The first try after a loss comes at once, and the worker counts as connected meanwhile: a restarted server is back
- * before anybody needs to be refused. */
+ * before anybody needs to be refused. A pool that is being stopped makes it too, for what is still queued. */
 static bool reconnect(struct worker *w)
 {
-    pthread_mutex_lock(&w->pool->lock);
-    w->pool->state.reconnects++;
-    pthread_mutex_unlock(&w->pool->lock);
-    return try_connect(w, RECONNECT_NS);
+    struct pool *pool = w->pool;
+    pthread_mutex_lock(&pool->lock);
+    pool->state.reconnects++;
+    pthread_mutex_unlock(&pool->lock);
+    int64_t end_ns = clock_ns() + RECONNECT_NS, latest_ns = stop_ns(pool);
+    pg_give_up_when(w->pg, -1);
+    bool connected = try_connect(w, end_ns < latest_ns ? end_ns : latest_ns);
+    pg_give_up_when(w->pg, pool->stop_fd);
+    return connected;
 }
 
 static int jittered(int ms)
@@ -130,14 +144,16 @@ static int jittered(int ms)
 /* False once the pool is stopped. */
 static bool keep_connecting(struct worker *w)
 {
-    if (w->counted ? reconnect(w) : try_connect(w, CONNECT_NS))
+    if (stop_ns(w->pool) != INT64_MAX && queue_depth(w->pool->queue) == 0)
+        return false;
+    if (w->counted ? reconnect(w) : try_connect(w, clock_ns() + CONNECT_NS))
         return true;
     int pause_ms = BACK_OFF_FIRST_MS;
     for (;;) {
         struct pollfd on = {.fd = w->pool->stop_fd, .events = POLLIN};
         if (poll(&on, 1, jittered(pause_ms)) > 0)
             return false;
-        if (try_connect(w, CONNECT_NS))
+        if (try_connect(w, clock_ns() + CONNECT_NS))
             return true;
         pause_ms = pause_ms < BACK_OFF_MOST_MS / 2 ? pause_ms * 2 : BACK_OFF_MOST_MS;
     }
@@ -183,11 +199,8 @@ static void hand_back(struct pool *pool, struct job *job)
 static void serve(struct worker *w, struct job *job)
 {
     struct pool *pool = w->pool;
-    pthread_mutex_lock(&pool->lock);
-    int64_t stop_ns = pool->stop_ns;
-    pthread_mutex_unlock(&pool->lock);
     int64_t now = clock_ns();
-    if (now >= job->deadline_ns || now >= stop_ns) {
+    if (now >= job->deadline_ns || now >= stop_ns(pool)) {
         finish(job, now >= job->deadline_ns ? ERR_TIMEOUT : ERR_CLOSED);
         return;
     }
@@ -273,7 +286,7 @@ static struct pool *make_pool(const struct pool_config *config)
 
 static void await_first_try(struct pool *pool)
 {
-    const struct timespec latest = clock_unshifted(clock_ns() + RECONNECT_NS);
+    const struct timespec latest = clock_unshifted(clock_ns() + START_NS);
     pthread_mutex_lock(&pool->lock);
     while (!pool->first_try_over && pthread_cond_timedwait(&pool->changed, &pool->lock, &latest) == 0)
         ;

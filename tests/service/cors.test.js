@@ -76,8 +76,10 @@ describe('cross-origin calls', () => {
         assert.deepEqual(Object.keys(headers).filter((name) => name.startsWith('access-control-')), []);
     });
 
-  it('paths outside /functions/v1 are not for other pages', async () => {
-    const { headers } = await request(open, { path: '/openapi.json', headers: { Origin: theirs } });
-    assert.equal(headers['access-control-allow-origin'], undefined);
+  it('the description may be read by any page, other paths outside /functions/v1 by none', async () => {
+    const { headers } = await request(choosy, { path: '/openapi.json', headers: { Origin: theirs } });
+    assert.equal(headers['access-control-allow-origin'], '*');
+    const nowhere = await request(open, { path: '/nowhere', headers: { Origin: theirs } });
+    assert.equal(nowhere.headers['access-control-allow-origin'], undefined);
   });
 });

@@ -33,20 +33,24 @@ export function matches(pointer, value) {
   return check(value) ? null : `${ajv.errorsText(check.errors, { dataVar: 'it', separator: '; ' })}, in ${JSON.stringify(value)}`;
 }
 
-function pathOf(url) {
+/** Paths of the ops listener carry a server entry of their own. */
+const isOn = (listener, path) => Boolean(description.paths[path].servers) === (listener === 'ops');
+
+function pathOf(url, listener) {
   const [plain] = url.split('?');
-  if (description.paths[plain]) return plain;
-  return Object.keys(description.paths).find((known) =>
-    new RegExp(`^${known.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{[^}]+\}/g, '[^/]+')}$`).test(plain),
+  return Object.keys(description.paths).find(
+    (known) =>
+      isOn(listener, known) &&
+      new RegExp(`^${known.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{[^}]+\}/g, '[^/]+')}$`).test(plain),
   );
 }
 
 /** Where the answer of this status to this request is described. */
-function responsePointer(method, url, status) {
-  const known = pathOf(url);
+function responsePointer(method, url, listener, status) {
+  const known = pathOf(url, listener);
   if (!known) {
     assert.equal(status, 404, `${url} is not described, so its answer is 404`);
-    return `#/components/responses/${url.startsWith('/functions/v1/') ? 'FunctionNotFound' : 'NotFound'}`;
+    return `#/components/responses/${listener === 'public' && url.startsWith('/functions/v1/') ? 'FunctionNotFound' : 'NotFound'}`;
   }
   const operations = description.paths[known];
   const verb = method === 'HEAD' && !operations.head ? 'get' : method.toLowerCase();
@@ -104,7 +108,7 @@ export function faultsOf(pointer, { status, headers, body, bodyless = false }) {
 }
 
 /** Fails the test unless the description has exactly this answer to this request. */
-export function assertDescribed({ method, path: url }, answer) {
-  const faults = faultsOf(responsePointer(method, url, answer.status), { ...answer, bodyless: method === 'HEAD' });
+export function assertDescribed({ method, path: url, listener = 'public' }, answer) {
+  const faults = faultsOf(responsePointer(method, url, listener, answer.status), { ...answer, bodyless: method === 'HEAD' });
   assert.deepEqual(faults, [], `${method} ${url} ${answer.status} is not as described: ${faults.join('; ')}`);
 }

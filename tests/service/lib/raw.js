@@ -105,7 +105,7 @@ export class RawConnection {
     return this.answers[n - 1];
   }
 
-  async untilClosed(deadlineMs = 60_000) {
+  async untilClosed(deadlineMs = 30_000) {
     await this.#until('the connection closed', () => this.closed, deadlineMs);
     return this;
   }

@@ -6,6 +6,8 @@
 
 #include "unit.h"
 
+#define DAY (86400 * NS_PER_S)
+
 static void time_goes_forward(void **state UNUSED)
 {
     int64_t before = clock_ns();
@@ -20,8 +22,7 @@ static void time_goes_forward(void **state UNUSED)
 /* The clocks run on between two looks at them, so a shift is bracketed. */
 static void a_shift_moves_both_clocks_either_way(void **state UNUSED)
 {
-    const int64_t shifts[] = {3600 * NS_PER_S, -7200 * NS_PER_S, 3600 * NS_PER_S, 400 * 86400 * NS_PER_S,
-                              -400 * 86400 * NS_PER_S};
+    const int64_t shifts[] = {3600 * NS_PER_S, -7200 * NS_PER_S, 3600 * NS_PER_S, 400 * DAY, -400 * DAY};
     for (size_t i = 0; i < COUNT_OF(shifts); i++) {
         int64_t mono = clock_ns(), wall = clock_wall_us();
         clock_shift(shifts[i]);
@@ -57,8 +58,8 @@ static void no_shift_is_lost_between_threads(void **state UNUSED)
     for (size_t i = 0; i < COUNT_OF(threads); i++)
         assert_int_equal(pthread_join(threads[i], NULL), 0);
     assert_int_equal(pthread_barrier_destroy(&together), 0);
-    int64_t extra = clock_ns() - before - 4 * SHIFTS * by_ns;
-    clock_shift(-4 * SHIFTS * by_ns);
+    int64_t extra = clock_ns() - before - INT64_C(4) * SHIFTS * by_ns;
+    clock_shift(-INT64_C(4) * SHIFTS * by_ns);
     assert_true(extra >= 0 && extra < 1800 * NS_PER_S);
 }
 
@@ -87,7 +88,7 @@ static void sleepers_get_the_instant_of_the_systems_clock(void **state UNUSED)
 static void milliseconds_left_are_rounded_up(void **state UNUSED)
 {
     for (int i = 0; i < 1000; i++) {
-        int64_t before = clock_ns(), deadline = before + 50 * NS_PER_MS + i * 997;
+        int64_t before = clock_ns(), deadline = before + 50 * NS_PER_MS + INT64_C(997) * i;
         int ms = clock_ms_until(deadline, 1000);
         int64_t after = clock_ns();
         assert_true(ms <= (deadline - before + NS_PER_MS - 1) / NS_PER_MS);
@@ -104,7 +105,7 @@ static void milliseconds_left_are_bounded(void **state UNUSED)
     assert_int_equal(clock_ms_until(clock_ns() + 3600 * NS_PER_S, 1000), 1000);
     assert_int_equal(clock_ms_until(clock_ns() + 3600 * NS_PER_S, 0), 0);
     /* A clock that was moved before its own beginning. */
-    const int64_t back_ns = -1000 * 86400 * NS_PER_S;
+    const int64_t back_ns = -1000 * DAY;
     clock_shift(back_ns);
     assert_int_equal(clock_ms_until(INT64_MAX, 1000), 1000);
     clock_shift(-back_ns);

@@ -265,7 +265,7 @@ static void ten_thousand_levels_do_not_exhaust_a_small_stack(void **state UNUSED
     static const char *const shapes[][2] = {{"[", "]"}, {"{\"a\":", "}"}, {"{\"a\":[", "]}"}, {"[", ""}, {"]", "["}};
     pthread_attr_t small;
     assert_int_equal(pthread_attr_init(&small), 0);
-    assert_int_equal(pthread_attr_setstacksize(&small, 256 * 1024), 0);
+    assert_int_equal(pthread_attr_setstacksize(&small, (size_t)256 * 1024), 0);
     for (size_t i = 0; i < COUNT_OF(shapes); i++) {
         char *text = nested(10000, shapes[i][0], shapes[i][1]);
         pthread_t thread;

@@ -1,9 +1,4 @@
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "base/metrics.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -12,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/metrics.h"
+#include "unit.h"
 
 METRIC_COUNTER(plain, "reclaim_test_plain_total", "Counted without labels.");
 METRIC_COUNTER(untouched, "reclaim_test_untouched_total", "Never counted.");
@@ -150,9 +145,8 @@ static bool is_exposition(const char *text)
     return true;
 }
 
-static void the_checker_knows_wrong_lines(void **state)
+static void the_checker_knows_wrong_lines(void **state UNUSED)
 {
-    (void)state;
     static const char *const wrong[] = {
         "b 1\n",          "a 1", "a{x=\"1\" 1\n", "a{x=\"\\q\"} 1\n", "a one\n", "a{x=\"\n\"} 1\n",
         "a{2x=\"\"} 1\n", "a\n", "a_sum 1\n",     "a 1 x\n"};
@@ -165,9 +159,8 @@ static void the_checker_knows_wrong_lines(void **state)
     assert_false(is_exposition("# HELP a b\n# TYPE a gauge\n# HELP a b\n"));
 }
 
-static void everything_rendered_is_valid_exposition(void **state)
+static void everything_rendered_is_valid_exposition(void **state UNUSED)
 {
-    (void)state;
     counter_add(&hostile, 1, "quote\" back\\ line\n end");
     gauge_set(&odd, NAN, "nan");
     gauge_set(&odd, -INFINITY, "inf");
@@ -183,18 +176,16 @@ static void everything_rendered_is_valid_exposition(void **state)
     VALUE_IS("reclaim_test_odd{kind=\"inf\"}", "-Inf");
 }
 
-static void a_counter_without_labels_shows_zero_before_it_counts(void **state)
+static void a_counter_without_labels_shows_zero_before_it_counts(void **state UNUSED)
 {
-    (void)state;
     VALUE_IS("reclaim_test_untouched_total", "0");
     counter_add(&plain, 2);
     counter_add(&plain, 3);
     VALUE_IS("reclaim_test_plain_total", "5");
 }
 
-static void each_combination_of_labels_counts_for_itself(void **state)
+static void each_combination_of_labels_counts_for_itself(void **state UNUSED)
 {
-    (void)state;
     counter_add(&answers, 1, "a", "bc");
     counter_add(&answers, 2, "ab", "c");
     counter_add(&answers, 4, "a", "bc");
@@ -202,9 +193,8 @@ static void each_combination_of_labels_counts_for_itself(void **state)
     VALUE_IS("reclaim_test_answers_total{route=\"ab\",status=\"c\"}", "2");
 }
 
-static void gauges_go_up_and_down(void **state)
+static void gauges_go_up_and_down(void **state UNUSED)
 {
-    (void)state;
     gauge_set(&level, 10, "left");
     gauge_add(&level, -12.5, "left");
     gauge_add(&level, 1, "right");
@@ -217,9 +207,8 @@ static double read_double(void *context)
     return *(double *)context;
 }
 
-static void a_source_is_read_each_time_until_it_is_taken_away(void **state)
+static void a_source_is_read_each_time_until_it_is_taken_away(void **state UNUSED)
 {
-    (void)state;
     double now = 7;
     gauge_source(&asked, read_double, &now);
     counter_source(&asked_total, read_double, &now);
@@ -232,9 +221,8 @@ static void a_source_is_read_each_time_until_it_is_taken_away(void **state)
     VALUE_IS("reclaim_test_asked", "0");
 }
 
-static void histogram_buckets_are_cumulative_and_include_their_bound(void **state)
+static void histogram_buckets_are_cumulative_and_include_their_bound(void **state UNUSED)
 {
-    (void)state;
     static const double seen[] = {0, 1, 1.5, 10, 99, 1000};
     for (size_t i = 0; i < COUNT_OF(seen); i++)
         histogram_observe(&batch, seen[i]);
@@ -247,9 +235,8 @@ static void histogram_buckets_are_cumulative_and_include_their_bound(void **stat
     VALUE_IS("reclaim_test_batch_size_sum", "1111.5");
 }
 
-static void series_past_the_ceiling_count_as_other(void **state)
+static void series_past_the_ceiling_count_as_other(void **state UNUSED)
 {
-    (void)state;
     for (int i = 0; i < METRIC_SERIES_MAX + 50; i++) {
         char value[16];
         snprintf(value, sizeof(value), "v%d", i);
@@ -265,9 +252,8 @@ static void series_past_the_ceiling_count_as_other(void **state)
     VALUE_IS("reclaim_test_other_first_total{value=\"other\"}", "52");
 }
 
-static void label_values_that_are_no_text_count_as_other(void **state)
+static void label_values_that_are_no_text_count_as_other(void **state UNUSED)
 {
-    (void)state;
     char longest[200];
     memset(longest, 'x', sizeof(longest));
     longest[sizeof(longest) - 1] = '\0';
@@ -277,9 +263,8 @@ static void label_values_that_are_no_text_count_as_other(void **state)
     VALUE_IS("reclaim_test_hostile_total{value=\"other\"}", "3");
 }
 
-static void a_full_buffer_ends_the_rendering_safely(void **state)
+static void a_full_buffer_ends_the_rendering_safely(void **state UNUSED)
 {
-    (void)state;
     for (size_t ceiling = 0; ceiling < 600; ceiling += 7) {
         AUTO(buf) struct buf out = buf_new(ceiling);
         metrics_render(&out);
@@ -318,9 +303,8 @@ static void *render_meanwhile(void *context)
     return NULL;
 }
 
-static void nothing_is_lost_when_many_threads_count(void **state)
+static void nothing_is_lost_when_many_threads_count(void **state UNUSED)
 {
-    (void)state;
     bool valid = true;
     pthread_t counters[THREADS], renderer;
     atomic_store(&counting, true);
@@ -360,9 +344,8 @@ static void *come_and_go(void *context)
     return NULL;
 }
 
-static void a_source_taken_away_is_not_running_any_more(void **state)
+static void a_source_taken_away_is_not_running_any_more(void **state UNUSED)
 {
-    (void)state;
     bool valid = true;
     pthread_t owner, renderer;
     atomic_store(&counting, true);

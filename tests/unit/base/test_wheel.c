@@ -78,7 +78,7 @@ static void an_entry_turns_ahead_waits_for_its_turn(void **state UNUSED)
     wheel_add(&wheel, &far, 3 * turn + 5000);
     wheel_add(&wheel, &near, 5000);
     assert_ptr_equal(wheel_expire(&wheel, 5000), &near);
-    for (int64_t now = 5000; now < 3 * turn + 5000; now += 7 * TICK)
+    for (int64_t now = 5000; now < 3 * turn + 5000; now += INT64_C(7) * TICK)
         assert_null(wheel_expire(&wheel, now));
     assert_ptr_equal(wheel_expire(&wheel, 3 * turn + 5000), &far);
 }

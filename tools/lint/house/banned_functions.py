@@ -16,9 +16,6 @@ INSTEAD = {
     "setjmp longjmp": "return an enum err",
 }
 
-# Input of the program, not of its tests.
-INSTEAD_IN_SRC = {"scanf sscanf fscanf": "the parsers of base/str.h"}
-
 # One clock, which tests can move.
 CLOCKS = "clock_gettime gettimeofday time"
 CLOCK_HOME = "src/base/clock.c"
@@ -31,8 +28,7 @@ def calls(names):
 def check(tree):
     for path, text in tree.matching(C_FILES):
         code = code_only(text)
-        banned = {**INSTEAD, **(INSTEAD_IN_SRC if path.startswith("src/") else {})}
-        for names, instead in banned.items():
+        for names, instead in INSTEAD.items():
             yield from findings(path, code, calls(names), "{0}() is banned; use " + instead)
         if path.startswith("src/") and path != CLOCK_HOME:
             yield from findings(path, code, calls(CLOCKS), "{0}() belongs to " + CLOCK_HOME + "; use base/clock.h")

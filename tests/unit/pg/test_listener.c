@@ -1,0 +1,241 @@
+/* The listener: what is notified is heard, and what may have been missed is told. */
+#include <poll.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "pg/listener.h"
+#include "server.h"
+
+#define LONG_NS (60 * NS_PER_S)
+
+struct ear {
+    pthread_mutex_t lock;
+    char last[128];
+    int heard, up, down;
+    bool trusted_too_early; /* alive while its owner had not been told yet */
+    struct listener *listener;
+};
+
+static void heard(void *context, const char *channel, const char *payload)
+{
+    struct ear *ear = context;
+    pthread_mutex_lock(&ear->lock);
+    ear->heard++;
+    (void)snprintf(ear->last, sizeof ear->last, "%s: %s", channel, payload);
+    pthread_mutex_unlock(&ear->lock);
+}
+
+static void alive(void *context, bool is_alive)
+{
+    struct ear *ear = context;
+    pthread_mutex_lock(&ear->lock);
+    ear->trusted_too_early |= ear->listener && listener_is_alive(ear->listener);
+    *(is_alive ? &ear->up : &ear->down) += 1;
+    pthread_mutex_unlock(&ear->lock);
+}
+
+static int peek(struct ear *ear, const int *member)
+{
+    pthread_mutex_lock(&ear->lock);
+    int n = *member;
+    pthread_mutex_unlock(&ear->lock);
+    return n;
+}
+
+static void await(struct ear *ear, const int *member, int least)
+{
+    for (int64_t end = clock_ns() + LONG_NS; peek(ear, member) < least;) {
+        assert_true(clock_ns() < end);
+        (void)poll(NULL, 0, 2);
+    }
+}
+
+static void await_alive(struct ear *ear, bool wanted)
+{
+    for (int64_t end = clock_ns() + LONG_NS; listener_is_alive(ear->listener) != wanted;) {
+        assert_true(clock_ns() < end);
+        (void)poll(NULL, 0, 2);
+    }
+}
+
+static const char *const channels[] = {"plain", "With \"quotes\" and; DROP", NULL};
+
+static void start(struct ear *ear, const char *url)
+{
+    struct why why = {""};
+    *ear = (struct ear){.lock = PTHREAD_MUTEX_INITIALIZER};
+    struct listener *listener = listener_start(
+        &(struct listener_config){.url = url, .channels = channels, .context = ear, .heard = heard, .alive = alive},
+        &why);
+    if (!listener)
+        fail_msg("%s", why.text);
+    pthread_mutex_lock(&ear->lock);
+    ear->listener = listener;
+    pthread_mutex_unlock(&ear->lock);
+}
+
+static void stop(struct ear *ear)
+{
+    listener_stop(ear->listener);
+    assert_int_equal(ear->up, ear->down);
+    assert_false(ear->trusted_too_early);
+}
+
+static void notify(const char *url, const char *channel, const char *payload)
+{
+    static const struct statement tell = {"tell", "SELECT pg_notify($1, $2)", 2, "pg_notify:void"};
+    struct pg *pg = must_connect(url, PG_PREPARE_OFF);
+    struct pg_call call = {.ask = &tell, .args = {pg_text(channel), pg_text(payload)}};
+    assert_int_equal(pg_ask(pg, &call, clock_ns() + LONG_NS), OK);
+    pg_free(pg);
+}
+
+static void cut_listeners(const char *url)
+{
+    assert_int_equal(number_from(url, "SELECT count(pg_terminate_backend(pid, 60000)) FROM pg_stat_activity"
+                                      " WHERE application_name = 'reclaim' AND pid <> pg_backend_pid()"),
+                     1);
+}
+
+static void what_is_notified_is_heard(void **state)
+{
+    const char *url = server_url(*state);
+    struct ear ear;
+    start(&ear, url);
+    await(&ear, &ear.up, 1);
+    await_alive(&ear, true);
+    for (int i = 0; i < 10; i++) {
+        char payload[16], line[64];
+        (void)snprintf(payload, sizeof payload, "%d", i);
+        (void)snprintf(line, sizeof line, "%s: %s", channels[i % 2], payload);
+        notify(url, "another", "nobody's");
+        notify(url, channels[i % 2], payload);
+        await(&ear, &ear.heard, i + 1);
+        assert_string_equal(ear.last, line);
+    }
+    (void)poll(NULL, 0, 2500); /* pings */
+    assert_true(listener_is_alive(ear.listener));
+    assert_int_equal(ear.up, 1);
+    stop(&ear);
+    assert_int_equal(ear.heard, 10);
+}
+
+static void a_cut_connection_is_told_and_made_anew(void **state)
+{
+    const char *url = server_url(*state);
+    struct ear ear;
+    start(&ear, url);
+    for (int i = 1; i <= 5; i++) {
+        await(&ear, &ear.up, i);
+        await_alive(&ear, true);
+        notify(url, "plain", "x");
+        await(&ear, &ear.heard, i);
+        cut_listeners(url);
+        await(&ear, &ear.down, i);
+    }
+    await(&ear, &ear.up, 6);
+    stop(&ear);
+}
+
+static void a_restart_is_told(void **state)
+{
+    struct server *server = *state;
+    struct ear ear;
+    start(&ear, server_url(server));
+    await_alive(&ear, true);
+    server_shut(server);
+    await(&ear, &ear.down, 1);
+    assert_false(listener_is_alive(ear.listener));
+    server_up(server);
+    await(&ear, &ear.up, 2);
+    notify(server_url(server), "plain", "again");
+    await(&ear, &ear.heard, 1);
+    stop(&ear);
+}
+
+static void a_server_that_hangs_is_not_alive(void **state)
+{
+    struct server *server = *state;
+    struct ear ear;
+    start(&ear, server_url(server));
+    await_alive(&ear, true);
+    pid_t backend =
+        (pid_t)number_from(server_url(server), "SELECT pid FROM pg_stat_activity WHERE application_name = 'reclaim'"
+                                               " AND pid <> pg_backend_pid()");
+    server_hang(server, backend);
+    clock_shift(3 * NS_PER_S); /* no sign can have come since */
+    assert_false(listener_is_alive(ear.listener));
+    await(&ear, &ear.down, 1);
+    stop(&ear); /* while there is nobody to connect to */
+    server_resume(server, backend);
+}
+
+static void without_a_server_it_stops_all_the_same(void **state)
+{
+    (void)state;
+    struct ear ear;
+    start(&ear, "postgresql://postgres@/postgres?host=/nonexistent");
+    (void)poll(NULL, 0, 300);
+    assert_false(listener_is_alive(ear.listener));
+    stop(&ear);
+    for (int i = 0; i < 20; i++) { /* at any moment of its life */
+        start(&ear, server_url(*state));
+        (void)poll(NULL, 0, i);
+        stop(&ear);
+    }
+}
+
+static void behind_a_pooler_it_is_never_alive(void **state)
+{
+    struct pooler *pooler = pooler_start(server_url(*state));
+    struct ear ear;
+    start(&ear, pooler_url(pooler));
+    (void)poll(NULL, 0, 1000);
+    assert_false(listener_is_alive(ear.listener));
+    stop(&ear);
+    assert_int_equal(ear.up, 0);
+    pooler_free(pooler);
+}
+
+static void a_wrong_url_is_refused(void **state)
+{
+    (void)state;
+    struct why why;
+    assert_null(listener_start(&(struct listener_config){.url = "postgresql://%zz", .channels = channels}, &why));
+}
+
+static int start_server(void **state)
+{
+    *state = server_start(NULL);
+    return 0;
+}
+
+static int stop_server(void **state)
+{
+    server_free(*state);
+    return 0;
+}
+
+int main(void)
+{
+    log_threshold(LOG_ERROR);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_notified_is_heard),
+        cmocka_unit_test(a_cut_connection_is_told_and_made_anew),
+        cmocka_unit_test(a_restart_is_told),
+        cmocka_unit_test(a_server_that_hangs_is_not_alive),
+        cmocka_unit_test(without_a_server_it_stops_all_the_same),
+        cmocka_unit_test(behind_a_pooler_it_is_never_alive),
+        cmocka_unit_test(a_wrong_url_is_refused),
+    };
+    return cmocka_run_group_tests(tests, start_server, stop_server);
+}
