@@ -56,8 +56,16 @@ async function run(name, smoke) {
   return b;
 }
 
+/** Apart from the tests' logs, which every ./dev test begins by removing. */
+function chooseLogs() {
+  if (process.env.RECLAIM_TEST_LOGS) return;
+  process.env.RECLAIM_TEST_LOGS = path.join(here, '../build/bench-logs');
+  fs.rmSync(process.env.RECLAIM_TEST_LOGS, { recursive: true, force: true });
+}
+
 const { smoke, chosen } = readArguments(process.argv.slice(2));
 chooseProgram();
+chooseLogs();
 const done = [];
 for (const name of chosen) {
   try {

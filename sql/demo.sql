@@ -1,54 +1,65 @@
--- People to try things on, one for each row of the state matrix; every password is demo-password. Repeating is harmless.
+-- People to try things on, in the tables of sql/standalone.sql. Repeating is harmless: whoever is missing comes back, and
+-- nobody is changed. Every password is demo-password.
 --
---   uma@example.com      registered, never confirmed the address, no company     orphan, case 1.1
---   viktor@example.com   confirmed the address, no company                       orphan, case 1.2
---   wendy@example.com    has a company, never confirmed the address              should not occur
---   olga@example.com     confirmed, owns a company                               complete
---   carlo@example.com    confirmed, administers olga's company                   complete
---   sam@example.com      confirmed, no company; signed in by SSO he has one      orphan, case 1.2
---   dora@example.com     was deleted softly                                      not registered
---   (an anonymous user, who has no address)
---   and thirty who are complete, from ada@example.com to zoe@example.com
+--   (any other address)   not registered
+--   uma@example.com       registered, never confirmed the address, no company     orphan, case 1.1
+--   viktor@example.com    confirmed the address, no company                       orphan, case 1.2
+--   wendy@example.com     has a company, never confirmed the address              should not occur
+--   olga@example.com      confirmed, owns a company                               complete
+--   carlo@example.com     confirmed, administers olga's company                   complete
+--   sam@example.com       confirmed, no company; signed in by SSO he has one      orphan, case 1.2
+--   dora@example.com      was deleted softly                                      not registered
+--   (no address)          an anonymous user
+--   ada@example.com …     thirty who own a company each, to zoe@example.com       complete
 
-CREATE TEMPORARY TABLE demo_people (
-  id uuid, email text, confirmed boolean, signed_in boolean, sso boolean, deleted boolean, company text
-) ON COMMIT DROP;
-INSERT INTO demo_people VALUES
-  ('d0000000-0000-4000-8000-000000000001', 'uma@example.com', false, false, false, false, NULL),
-  ('d0000000-0000-4000-8000-000000000002', 'viktor@example.com', true, true, false, false, NULL),
-  ('d0000000-0000-4000-8000-000000000003', 'wendy@example.com', false, false, false, false, 'Example Windmill'),
-  ('d0000000-0000-4000-8000-000000000004', 'olga@example.com', true, true, false, false, 'Example Orchard'),
-  ('d0000000-0000-4000-8000-000000000005', 'carlo@example.com', true, true, false, false, NULL),
-  ('d0000000-0000-4000-8000-000000000006', 'sam@example.com', true, false, false, false, NULL),
-  ('d0000000-0000-4000-8000-000000000007', 'sam@example.com', true, true, true, false, 'Example Sawmill'),
-  ('d0000000-0000-4000-8000-000000000008', 'dora@example.com', true, true, false, true, NULL),
-  ('d0000000-0000-4000-8000-000000000009', NULL, false, true, false, false, NULL);
-INSERT INTO demo_people
-SELECT ('d0000000-0000-4000-8000-0000000001' || lpad(n::text, 2, '0'))::uuid, name || '@example.com', true, true, false,
-  false, 'Example ' || initcap(name)
-FROM unnest(ARRAY['ada', 'aline', 'ben', 'cleo', 'dario', 'edda', 'emil', 'fay', 'gus', 'hana', 'ida', 'ivo', 'jan',
-  'jun', 'kai', 'lea', 'leon', 'mia', 'milo', 'nils', 'noor', 'otto', 'pia', 'quinn', 'rosa', 'theo', 'yara', 'yves',
-  'zara', 'zoe']) WITH ORDINALITY AS p(name, n);
-
+WITH person (number, address, provider, confirmed, signed_in, deleted) AS (
+  VALUES
+    (1, 'uma', 'email', false, false, false),
+    (2, 'viktor', 'email', true, true, false),
+    (3, 'wendy', 'email', false, false, false),
+    (4, 'olga', 'email', true, true, false),
+    (5, 'carlo', 'email', true, true, false),
+    (6, 'sam', 'email', true, false, false),
+    (7, 'sam', 'sso', true, true, false),
+    (8, 'dora', 'email', true, true, true),
+    (9, NULL, 'anonymous', false, true, false)
+  UNION ALL
+  SELECT 100 + number::integer, name, 'email', true, true, false
+  FROM pg_catalog.unnest(pg_catalog.string_to_array(
+    'ada aline ben cleo dario edda emil fay gus hana ida ivo jan jun kai lea leon mia milo nils noor otto pia quinn '
+    'rosa theo yara yves zara zoe', ' ')) WITH ORDINALITY AS complete (name, number)
+)
 INSERT INTO auth.users (id, email, encrypted_password, email_confirmed_at, last_sign_in_at, is_sso_user, is_anonymous,
-  deleted_at, raw_app_meta_data, created_at)
-SELECT id, email, CASE WHEN email IS NULL OR sso THEN '' ELSE
-    '$2b$10$FDbjyGYy5w8rrbMQSBCuCOpT948v8458QSBsJP5Ewa2pYW7TMhh.K' END,
-  CASE WHEN confirmed THEN now() - interval '20 days' END, CASE WHEN signed_in THEN now() - interval '1 day' END, sso,
-  email IS NULL, CASE WHEN deleted THEN now() - interval '3 days' END,
-  jsonb_build_object('provider', CASE WHEN sso THEN 'sso' WHEN email IS NULL THEN 'anonymous' ELSE 'email' END),
-  now() - interval '21 days'
-FROM demo_people
-ON CONFLICT DO NOTHING;
+    deleted_at, raw_app_meta_data, created_at)
+  SELECT ('d0000000-0000-4000-8000-' || pg_catalog.lpad(number::text, 12, '0'))::uuid, address || '@example.com',
+    CASE WHEN provider = 'email' THEN '$2a$10$Q1e4lFb0c8Yq2nUu7xWv5O5bY/8VCrf.RWjbmavS6rpEPza0Lhyoi' ELSE '' END,
+    CASE WHEN confirmed THEN pg_catalog.now() - interval '20 days' END,
+    CASE WHEN signed_in THEN pg_catalog.now() - interval '1 day' END,
+    provider = 'sso', provider = 'anonymous',
+    CASE WHEN deleted THEN pg_catalog.now() - interval '3 days' END,
+    pg_catalog.jsonb_build_object('provider', provider), pg_catalog.now() - interval '21 days'
+  FROM person
+  ON CONFLICT DO NOTHING;
 
+-- Only for those who are there under their own id: an address may have been registered again.
+WITH company (number, name) AS (
+  VALUES (3, 'Example Windmill'), (4, 'Example Orchard'), (7, 'Example Sawmill')
+  UNION ALL
+  SELECT 100 + number::integer, 'Example ' || name
+  FROM pg_catalog.unnest(pg_catalog.string_to_array(
+    'Atelier Bakery Bicycles Books Carpentry Catering Ceramics Cinema Clinic Coffee Design Electrics Farm Ferry Flowers '
+    'Gardens Glassworks Hotel Joinery Knitwear Laundry Lighting Masonry Optics Pharmacy Plumbing Printers Roofing '
+    'Tailors Theatre', ' ')) WITH ORDINALITY AS complete (name, number)
+)
 INSERT INTO public.companies (id, owner_admin_uuid, name)
-SELECT ('c' || substr(p.id::text, 2))::uuid, p.id, p.company
-FROM demo_people p JOIN auth.users u ON u.id = p.id
-WHERE p.company IS NOT NULL
-ON CONFLICT DO NOTHING;
+  SELECT ('c0000000-0000-4000-8000-' || pg_catalog.lpad(number::text, 12, '0'))::uuid, owner.id, company.name
+  FROM company
+  JOIN auth.users AS owner ON owner.id = ('d0000000-0000-4000-8000-' || pg_catalog.lpad(number::text, 12, '0'))::uuid
+  ON CONFLICT DO NOTHING;
 
 INSERT INTO public.company_admins (admin_uuid, company_id)
-SELECT u.id, c.id
-FROM auth.users u, public.companies c
-WHERE u.id = 'd0000000-0000-4000-8000-000000000005' AND c.id = 'c0000000-0000-4000-8000-000000000004'
-  AND NOT EXISTS (SELECT 1 FROM public.company_admins a WHERE a.admin_uuid = u.id AND a.company_id = c.id);
+  SELECT carlo.id, olgas.id
+  FROM auth.users AS carlo
+  CROSS JOIN public.companies AS olgas
+  WHERE carlo.id = 'd0000000-0000-4000-8000-000000000005' AND olgas.id = 'c0000000-0000-4000-8000-000000000004'
+  ON CONFLICT DO NOTHING;

@@ -247,7 +247,7 @@ run_stages() { # PART|all [PATTERN]
     [[ $part == all || -n ${about[$part]:-} ]] || die "there is no part '$part' of the tests; see ./dev help"
     mapfile -t chosen < <(choose "$part")
     for stage in "${chosen[@]}"; do
-        stage_has_files "$stage" || die "there are no files for the part '$stage' of the tests yet"
+        stage_has_files "$stage" || die "there are no files for the part '${stage#long-}' of the tests yet"
     done
     prepare "${chosen[@]}"
 

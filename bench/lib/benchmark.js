@@ -10,7 +10,8 @@ import { Stage } from '../../tests/service/lib/stage.js';
 import { barsPanel, roundsPanel, svg } from './plot.js';
 import { median, spread } from './stats.js';
 
-const results = path.join(repository, 'bench/results');
+/** What only ran for execution must not replace what was measured. */
+const resultsOf = (smoke) => path.join(repository, smoke ? 'build/bench-smoke' : 'bench/results');
 
 export function figure(value, unit = '') {
   if (!Number.isFinite(value)) return 'beyond measure';
@@ -139,11 +140,12 @@ export class Benchmark {
   }
 
   keep() {
-    fs.mkdirSync(results, { recursive: true });
     const { name: benchmark, about, smoke, machine: on, measures, notes } = this;
+    const results = resultsOf(smoke);
+    fs.mkdirSync(results, { recursive: true });
     const kept = { benchmark, about, begun: this.begun.toISOString(), commit: commit(), smoke, machine: on, measures, notes };
     const plain = (key, value) => (typeof value === 'number' && !Number.isFinite(value) ? String(value) : value);
-    fs.writeFileSync(path.join(results, `${this.name}.json`), `${JSON.stringify(kept, plain, 2)}\n`);
-    fs.writeFileSync(path.join(results, `${this.name}.svg`), svg(`${this.name}: ${about}`, this.#panels));
+    fs.writeFileSync(path.join(results, `${benchmark}.json`), `${JSON.stringify(kept, plain, 2)}\n`);
+    fs.writeFileSync(path.join(results, `${benchmark}.svg`), svg(benchmark, about, this.#panels));
   }
 }

@@ -79,12 +79,13 @@ export function barsPanel({ title, bars }) {
   return parts.join('');
 }
 
-export function svg(title, panels) {
-  const head = 30;
+export function svg(title, about, panels) {
+  const head = 52;
   const total = head + panels.length * height;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${total}" width="${width}" height="${total}" font-family="system-ui, sans-serif" role="img">
-<title>${escape(title)}</title>
+<title>${escape(`${title}: ${about}`)}</title>
 ${text(box.left, 20, title, { size: 14, weight: 600 })}
+${text(box.left, 38, about, { size: 11 })}
 ${panels.map((panel, i) => `<g transform="translate(0 ${head + i * height})">${panel}</g>`).join('\n')}
 </svg>
 `;

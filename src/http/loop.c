@@ -25,6 +25,13 @@ static void quietly(void *context, const char *format, va_list arguments)
     (void)context, (void)format, (void)arguments; /* may quote the request; our own counters tell enough */
 }
 
+/* Paths stay as they came: an escaped NUL must not end one, and no route has a name that needs escaping. */
+static size_t leave_escapes(void *context, struct MHD_Connection *connection, char *path)
+{
+    (void)context, (void)connection;
+    return strlen(path);
+}
+
 static struct MHD_Daemon *daemon_new(struct loop *loop)
 {
     const struct server_config *config = &loop->server->config;
@@ -32,13 +39,13 @@ static struct MHD_Daemon *daemon_new(struct loop *loop)
     if (listener < 0)
         return NULL;
     unsigned connections = (unsigned)(config->connections_max / config->loops);
-    struct MHD_Daemon *daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, visit_handle,
-                         loop, MHD_OPTION_EXTERNAL_LOGGER, quietly, NULL, MHD_OPTION_LISTEN_SOCKET, listener,
-                         MHD_OPTION_CONNECTION_LIMIT, connections ? connections : 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                         CONNECTION_MEMORY, MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_NOTIFY_COMPLETED,
-                         visit_completed, loop, MHD_OPTION_NOTIFY_CONNECTION, peer_notify, loop,
-                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(config->idle_ns / NS_PER_S + 1), MHD_OPTION_END);
+    struct MHD_Daemon *daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, visit_handle, loop,
+        MHD_OPTION_EXTERNAL_LOGGER, quietly, NULL, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
+        connections ? connections : 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+        MHD_OPTION_URI_LOG_CALLBACK, visit_first_line, loop, MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, visit_completed, loop, MHD_OPTION_NOTIFY_CONNECTION, peer_notify, loop,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(config->idle_ns / NS_PER_S + 1), MHD_OPTION_END);
     if (!daemon)
         close(listener);
     return daemon;

@@ -66,6 +66,7 @@ void loop_wake(struct loop *loop);
 void loop_take_reply(struct visit *visit);
 
 /* visit.c: libmicrohttpd's callbacks. */
+void *visit_first_line(void *loop, const char *uri, struct MHD_Connection *connection);
 enum MHD_Result visit_handle(void *loop, struct MHD_Connection *connection, const char *url, const char *method,
                              const char *version, const char *data, size_t *data_len, void **context);
 void visit_completed(void *loop, struct MHD_Connection *connection, void **context,

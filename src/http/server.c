@@ -111,6 +111,8 @@ bool server_stop(struct server *server, int64_t deadline_ns)
     atomic_store(&server->drain_until_ns, deadline_ns);
     atomic_store(&server->draining, true);
     bool all_answered = true;
+    close(server->listener); /* with the loops' copies, so that new clients are refused, not left waiting */
+    server->listener = -1;
     for (int i = 0; i < server->config.loops; i++)
         loop_wake(&server->loops[i]);
     for (int i = 0; i < server->config.loops; i++) {

@@ -6,8 +6,37 @@
 
 struct heads {
     int hosts, lengths, codings;
+    const char *accounted; /* the head has been read without doubt up to here */
     bool doubtful;
 };
+
+/* libmicrohttpd 0.9.75 glues a folded line to the *name* before it and takes a line without a name for the end of the
+ * head; neither shows in what it hands out. But names and values lie in its buffer as they came, with colons and line
+ * ends turned into NULs, so between two of them there must be one line end and nothing else but blanks. */
+static bool is_one_after(const char *from, const char *to, int line_ends)
+{
+    int nuls = 0;
+    if (to < from)
+        return false;
+    for (; from < to; from++) {
+        if (*from == '\0')
+            nuls++;
+        else if (*from != ' ' && *from != '\t')
+            return false;
+    }
+    return nuls == 2 * line_ends;
+}
+
+/* The value begins behind the colon, which is a NUL now, and blanks. */
+static bool is_value_of(struct str name, const char *value)
+{
+    const char *at = name.at + name.len;
+    if (value <= at || *at++ != '\0')
+        return false;
+    while (at < value && (*at == ' ' || *at == '\t'))
+        at++;
+    return at == value;
+}
 
 static bool is_token(struct str name)
 {
@@ -43,8 +72,10 @@ static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const cha
     (void)kind;
     struct heads *heads = context;
     struct str name = {key, key_len}, content = {value ? value : "", value ? value_len : 0};
-    if (!is_token(name) || !is_field_value(content))
+    if (!is_token(name) || !is_field_value(content) || !is_one_after(heads->accounted, key, 1) ||
+        !is_value_of(name, content.at))
         heads->doubtful = true;
+    heads->accounted = content.at + content.len;
     if (str_eq_nocase(name, STR("Host"))) {
         heads->hosts++;
     } else if (str_eq_nocase(name, STR("Content-Length"))) {
@@ -59,10 +90,13 @@ static enum MHD_Result look_at(void *context, enum MHD_ValueKind kind, const cha
     return MHD_YES;
 }
 
-bool strict_accepts(struct MHD_Connection *connection, const char *version)
+bool strict_accepts(struct MHD_Connection *connection, const char *method, const char *version)
 {
-    struct heads heads = {0};
+    struct heads heads = {.accounted = version + strlen(version)};
+    const union MHD_ConnectionInfo *size = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     MHD_get_connection_values_n(connection, MHD_HEADER_KIND, look_at, &heads);
+    if (heads.doubtful || !size || !is_one_after(heads.accounted, method + size->header_size, 2))
+        return false;
     bool current = strcmp(version, "HTTP/1.1") == 0;
     if (!current && strcmp(version, "HTTP/1.0") != 0)
         return false;
@@ -70,5 +104,5 @@ bool strict_accepts(struct MHD_Connection *connection, const char *version)
         return false;
     if (heads.lengths > 1 || heads.codings > 1 || (heads.lengths && heads.codings))
         return false;
-    return !heads.doubtful && (current || heads.codings == 0);
+    return current || heads.codings == 0;
 }

@@ -5,7 +5,8 @@
 #include <microhttpd.h>
 #include <stdbool.h>
 
-/* True when the request's head is beyond doubt; otherwise it must be refused and the connection closed. */
-bool strict_accepts(struct MHD_Connection *connection, const char *version);
+/* True when the request's head is beyond doubt; otherwise it must be refused and the connection closed. `method` and
+ * `version` are what libmicrohttpd gives its handler. */
+bool strict_accepts(struct MHD_Connection *connection, const char *method, const char *version);
 
 #endif

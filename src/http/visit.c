@@ -85,6 +85,15 @@ static void deadline_in(struct MHD_Connection *connection, int64_t ns)
         wheel_add(&peer->loop->deadlines, &peer->deadline, clock_ns() + ns);
 }
 
+/* A request has begun, on a connection that may have been idle: from here on its time counts. */
+void *visit_first_line(void *context, const char *uri, struct MHD_Connection *connection)
+{
+    (void)uri;
+    const struct loop *loop = context;
+    deadline_in(connection, loop->server->config.request_deadline_ns);
+    return NULL; /* the handler's context: none yet */
+}
+
 void peer_notify(void *context, struct MHD_Connection *connection, void **peer_context,
                  enum MHD_ConnectionNotificationCode what)
 {
@@ -223,7 +232,7 @@ static enum MHD_Result visit_arrived(struct visit *visit)
     return MHD_YES;
 }
 
-static enum MHD_Result visit_began(struct visit *visit, const char *version)
+static enum MHD_Result visit_began(struct visit *visit, const char *method, const char *version)
 {
     struct loop *loop = visit->loop;
     struct request *rq = &visit->rq;
@@ -234,7 +243,7 @@ static enum MHD_Result visit_began(struct visit *visit, const char *version)
         random_uuid(rq->correlation_id);
     visit->path_methods = router_find(loop->server->config.router, rq);
 
-    if (!rq->path.at || !strict_accepts(visit->connection, version)) {
+    if (!rq->path.at || !strict_accepts(visit->connection, method, version)) {
         visit->malformed = true;
         rq->family->refuse(rq, 400);
         rq->reply.status = 400;
@@ -252,7 +261,7 @@ enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, c
     if (!visit) {
         visit = visit_new(context, connection, url, method);
         *visit_context = visit;
-        return visit ? visit_began(visit, version) : MHD_NO;
+        return visit ? visit_began(visit, method, version) : MHD_NO;
     }
     if (*data_len > 0) { /* too much is read and dropped, so that the client lives to see the 413 */
         buf_add(&visit->body, (struct str){data, *data_len});

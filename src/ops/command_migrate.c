@@ -15,11 +15,8 @@ static void print_step(void *context, int version, const char *name, const char 
            changed ? "  CHANGED since it was applied" : "");
 }
 
-static enum err down(struct pg *pg, const struct migration *all, size_t count, const char *steps_text, struct why *why)
+static enum err down(struct pg *pg, const struct migration *all, size_t count, int64_t steps, struct why *why)
 {
-    int64_t steps;
-    if (str_to_i64(str_of(steps_text), 1, 1000, &steps))
-        return why_set(why, ERR_INPUT, "--down wants how many migrations to take back, not \"%s\"", steps_text);
     struct migrate_report report;
     enum err e = migrate_down(pg, all, count, (int)steps, clock_ns() + MIGRATE_DEADLINE_NS, &report, why);
     if (!e)
@@ -48,9 +45,14 @@ int command_migrate(int argc, char **argv)
     if (options_read(argc, argv, options, COUNT_OF(options), 0, NULL))
         return 2;
     const char *config = options[0].value, *status = options[1].value, *standalone = options[2].value,
-               *steps = options[3].value;
-    if (!!status + !!standalone + !!steps > 1) {
+               *down_by = options[3].value;
+    int64_t steps = 0;
+    if (!!status + !!standalone + !!down_by > 1) {
         fprintf(stderr, "reclaim migrate: --status, --standalone and --down exclude each other\n");
+        return 2;
+    }
+    if (down_by && str_to_i64(str_of(down_by), 1, 1000, &steps)) {
+        fprintf(stderr, "reclaim migrate: --down wants how many migrations to take back, not \"%s\"\n", down_by);
         return 2;
     }
 

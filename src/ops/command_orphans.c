@@ -92,6 +92,14 @@ static void print_json(const struct pg_call *found)
     printf("]\n");
 }
 
+/* A report over tables that are missing or partly hidden would call owners orphans. */
+static void note_hindrance(void *context, const char *sentence)
+{
+    struct why *why = context;
+    if (!strstr(sentence, "no index") && !strstr(sentence, "foreign key"))
+        why_set(why, ERR_DATABASE, "%s", sentence);
+}
+
 static void (*printer_named(const char *name))(const struct pg_call *)
 {
     return strcmp(name, "table") == 0  ? print_table
@@ -121,7 +129,8 @@ int command_orphans(int argc, char **argv)
     AUTO(database) struct database db = {0};
     struct orphan_statements orphans = {0};
     enum err e = settings_load(options[0].value, &s, &why);
-    if (e || (e = database_open(s, &db, &why)))
+    if (e || (e = database_open(s, &db, &why)) ||
+        database_check_ownership(db.pg, s->ownership.at, s->ownership.count, note_hindrance, &why, &why) || why.text[0])
         return command_failed("orphans", &why);
     if ((e = orphan_statements_write(s->ownership.at, s->ownership.count, &orphans)))
         return command_failed("orphans", &(struct why){"no memory"});

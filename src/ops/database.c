@@ -30,11 +30,14 @@ static const struct statement look_at_ownership = {
            "   AND i.indpred IS NULL AND i.indkey[0] = a.attnum) AS has_index,"
            " EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f'"
            "   AND k.confrelid = pg_catalog.to_regclass('auth.users') AND k.conkey[1] = a.attnum"
-           "   AND cardinality(k.conkey) = 1) AS has_key"
+           "   AND cardinality(k.conkey) = 1) AS has_key,"
+           " coalesce(NOT row_security_active(c.oid) OR EXISTS (SELECT 1 FROM pg_catalog.pg_policy p"
+           "   WHERE p.polrelid = c.oid AND p.polpermissive AND p.polcmd IN ('r', '*')"
+           "   AND pg_get_expr(p.polqual, p.polrelid) = 'true'), true) AS sees_all"
            " FROM (SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', $1::text, $2::text)) AS oid) c"
            " LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped",
     .params = 3,
-    .columns = "has_table:bool has_column:bool has_index:bool has_key:bool",
+    .columns = "has_table:bool has_column:bool has_index:bool has_key:bool sees_all:bool",
 };
 
 static const struct statement *const statements[] = {&probe_find_user, &probe_find_users, &probe_limit_company_query,
@@ -120,6 +123,9 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
         "table %s.%s has no column %s; correct RECLAIM_OWNERSHIP",
         "table %s.%s has no index on %s: look-ups will be slow; create one",
         "%s.%s(%s) has no foreign key to auth.users: deletions will have to lock the whole table; add one",
+        "row-level security hides rows of %s.%s from this role, so nothing can be said of %s: give the role BYPASSRLS, "
+        "or "
+        "a policy for SELECT USING (true)",
     };
     for (size_t i = 0; i < count; i++) {
         const struct ownership_column *c = &columns[i];

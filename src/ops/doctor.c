@@ -44,14 +44,15 @@ static const struct statement server_look = {
 static const struct statement privileges_look = {
     .name = "doctor_privileges",
     .sql = "SELECT (to_regclass('auth.users') IS NOT NULL) AS has_users,"
-           " coalesce(has_table_privilege(to_regclass('auth.users'), 'SELECT'), false) AS may_read,"
+           " coalesce(has_any_column_privilege(to_regclass('auth.users'), 'SELECT'), false) AS may_read,"
            " coalesce(has_table_privilege(to_regclass('auth.users'), 'DELETE'), false) AS may_delete,"
            " coalesce(has_schema_privilege(to_regnamespace('reclaim'), 'USAGE'), false) AS may_use_reclaim,"
            " EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid"
            "   AND a.attnum = i.indkey[0] WHERE i.indrelid = to_regclass('auth.users') AND a.attname = 'email'"
-           "   AND i.indisvalid) AS has_email_index",
+           "   AND i.indisvalid) AS has_email_index,"
+           " coalesce(NOT row_security_active(to_regclass('auth.users')), true) AS sees_all",
     .params = 0,
-    .columns = "has_users:bool may_read:bool may_delete:bool may_use_reclaim:bool has_email_index:bool",
+    .columns = "has_users:bool may_read:bool may_delete:bool may_use_reclaim:bool has_email_index:bool sees_all:bool",
 };
 
 static void look_at_server(struct examination *x, struct pg *pg, const struct settings *s)
@@ -86,6 +87,8 @@ static void look_at_privileges(struct examination *x, struct pg *pg)
         "this role may not delete from auth.users: GRANT DELETE ON auth.users to it",
         "this role may not use schema reclaim: run reclaim migrate, or GRANT USAGE ON SCHEMA reclaim to it",
         "auth.users has no index on email: look-ups will be slow; create one",
+        "row-level security hides rows of auth.users from this role: give it BYPASSRLS, or a policy that shows it all "
+        "users",
     };
     struct pg_call call = {.ask = &privileges_look};
     if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS)) {

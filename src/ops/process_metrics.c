@@ -53,16 +53,32 @@ static double read_max_fds(void *context)
     return limit.rlim_cur == RLIM_INFINITY ? (double)INFINITY : (double)limit.rlim_cur;
 }
 
-/* The size in pages that stands at this place (0 or 1) of statm. */
+/* What the kernel says in a file of /proc, as far as there is room; absent when it says nothing. */
+static struct str read_proc(const char *path, char *into, size_t room)
+{
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return (struct str){NULL, 0};
+    size_t len = fread(into, 1, room, file);
+    fclose(file);
+    return (struct str){len ? into : NULL, len};
+}
+
+/* The number that is the nth word, from 0. */
+static double nth_number(struct str text, int n)
+{
+    struct str word;
+    int64_t number;
+    for (int i = 0; str_split(&text, ' ', &word); i++)
+        if (i == n)
+            return str_to_i64(str_trim(word), 0, INT64_MAX, &number) == OK ? (double)number : (double)NAN;
+    return (double)NAN;
+}
+
 static double pages_in_bytes(int place)
 {
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (!file)
-        return (double)NAN;
-    unsigned long long pages[2];
-    int got = fscanf(file, "%llu %llu", &pages[0], &pages[1]);
-    fclose(file);
-    return got == 2 ? (double)pages[place] * (double)sysconf(_SC_PAGESIZE) : (double)NAN;
+    char room[256];
+    return nth_number(read_proc("/proc/self/statm", room, sizeof room), place) * (double)sysconf(_SC_PAGESIZE);
 }
 
 static double read_virtual_bytes(void *context)
@@ -78,34 +94,28 @@ static double read_resident_bytes(void *context)
 }
 
 /* The kernel counts from its own start, in ticks. */
-static double ticks_at_start(void)
+static double seconds_after_kernel(void)
 {
-    char line[1024];
-    unsigned long long ticks;
-    FILE *file = fopen("/proc/self/stat", "re");
-    if (!file)
+    char room[1024];
+    struct str line = read_proc("/proc/self/stat", room, sizeof room);
+    /* The name in the second field may hold spaces and brackets, so the others are counted behind the last bracket. */
+    const char *rest = line.at ? memrchr(line.at, ')', line.len) : NULL;
+    if (!rest)
         return (double)NAN;
-    char *got = fgets(line, sizeof line, file);
-    fclose(file);
-    /* The name in the second field may hold spaces and brackets, so the third starts behind the last bracket. */
-    const char *rest = got ? strrchr(line, ')') : NULL;
-    if (!rest ||
-        sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ticks) != 1)
-        return (double)NAN;
-    return (double)ticks / (double)sysconf(_SC_CLK_TCK);
+    return nth_number((struct str){rest, line.len - (size_t)(rest - line.at)}, 20) / (double)sysconf(_SC_CLK_TCK);
 }
 
 static double kernel_start_seconds(void)
 {
     char line[256];
-    unsigned long long seconds;
     double start = (double)NAN;
     FILE *file = fopen("/proc/stat", "re");
     if (!file)
         return start;
+    /* Lines may be longer than this; a piece of one that is made of numbers does not begin so. */
     while (isnan(start) && fgets(line, sizeof line, file))
-        if (sscanf(line, "btime %llu", &seconds) == 1)
-            start = (double)seconds;
+        if (str_starts(str_of(line), STR("btime ")))
+            start = nth_number(str_of(line), 1);
     fclose(file);
     return start;
 }
@@ -113,7 +123,7 @@ static double kernel_start_seconds(void)
 void process_metrics_start(void)
 {
     gauge_set(&build_info, 1, RECLAIM_VERSION);
-    gauge_set(&start_seconds, kernel_start_seconds() + ticks_at_start());
+    gauge_set(&start_seconds, kernel_start_seconds() + seconds_after_kernel());
     counter_source(&cpu_seconds, read_cpu_seconds, NULL);
     gauge_source(&open_fds, read_open_fds, NULL);
     gauge_source(&max_fds, read_max_fds, NULL);

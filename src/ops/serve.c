@@ -17,6 +17,7 @@
 #include "limits/store.h"
 #include "ops/database.h"
 #include "ops/health.h"
+#include "ops/process_metrics.h"
 #include "ops/routes.h"
 #include "pg/migrate.h"
 #include "work/leader.h"
@@ -407,6 +408,7 @@ int serve(const char *config_file, bool demo)
     struct app app = {.demo = demo};
     struct why why = {""};
     block_signals(&app);
+    process_metrics_start();
     bool stopped = false;
     int code = 0;
     if (open_app(&app, config_file, &why)) {

@@ -92,6 +92,34 @@ static enum err parse_all(struct settings *s, struct why *why)
     return OK;
 }
 
+static bool was_given(const struct settings *s, const char *name)
+{
+    bool from_file;
+    return s->origin->given[setting_find(name, &from_file) - settings_rows].by != GIVEN_BY_DEFAULT;
+}
+
+static enum err check_hold(struct settings *s, struct why *why)
+{
+    long long hold = s->probe_hold_ms, sigma = s->probe_hold_sigma_ms, timeout = s->probe_timeout_ms;
+    if (hold == 0)
+        return OK;
+    if (sigma * 2 > hold && was_given(s, "RECLAIM_PROBE_HOLD_SIGMA_MS"))
+        return why_set(
+            why, ERR_INPUT,
+            "RECLAIM_PROBE_HOLD_SIGMA_MS: \"%lld\" is not at most half of RECLAIM_PROBE_HOLD_MS (%lld), since "
+            "the jitter reaches to twice itself",
+            sigma, hold);
+    if (sigma * 2 > hold)
+        s->probe_hold_sigma_ms = hold / 2;
+    if (timeout >= hold && was_given(s, "RECLAIM_PROBE_TIMEOUT_MS"))
+        settings_warn(s,
+                      arena_printf(s->origin->arena,
+                                   "RECLAIM_PROBE_TIMEOUT_MS (%lld) is not below RECLAIM_PROBE_HOLD_MS (%lld): a slow "
+                                   "company query delays its answer by whole holds, which can be seen",
+                                   timeout, hold));
+    return OK;
+}
+
 /* What only shows when settings are looked at together. */
 static enum err check_together(struct settings *s, struct why *why)
 {
@@ -106,18 +134,7 @@ static enum err check_together(struct settings *s, struct why *why)
     if (!any_port && strcmp(s->listen, s->ops_listen) == 0)
         return why_set(why, ERR_INPUT, "RECLAIM_OPS_LISTEN: \"%s\" is not another address than RECLAIM_LISTEN's",
                        s->ops_listen);
-    if (s->probe_hold_ms > 0 && s->probe_hold_sigma_ms * 2 > s->probe_hold_ms)
-        return why_set(
-            why, ERR_INPUT,
-            "RECLAIM_PROBE_HOLD_SIGMA_MS: \"%lld\" is not at most half of RECLAIM_PROBE_HOLD_MS (%lld), since "
-            "the jitter reaches to twice itself",
-            (long long)s->probe_hold_sigma_ms, (long long)s->probe_hold_ms);
-    if (s->probe_hold_ms > 0 && s->probe_timeout_ms >= s->probe_hold_ms)
-        settings_warn(s,
-                      "RECLAIM_PROBE_TIMEOUT_MS (%lld) is not below RECLAIM_PROBE_HOLD_MS (%lld): a slow company query "
-                      "delays its answer by whole holds, which can be seen",
-                      (long long)s->probe_timeout_ms, (long long)s->probe_hold_ms);
-    return OK;
+    return check_hold(s, why);
 }
 
 /* Puts the old text back where a running program cannot follow the change. */
@@ -134,7 +151,8 @@ static enum err keep_fixed(struct settings *s, const struct settings *old, struc
         if (str_eq(str_of(g->text), str_of(was->text)))
             continue;
         if (g->by != GIVEN_BY_DEFAULT || was->by != GIVEN_BY_DEFAULT)
-            settings_warn(s, "%s has changed; the new value is used after a restart", row->name);
+            settings_warn(
+                s, arena_printf(s->origin->arena, "%s has changed; the new value is used after a restart", row->name));
         if (g->text)
             secret_wipe(g->text, strlen(g->text));
         *g = (struct given){.by = was->by};

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ini.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,16 +13,10 @@
 #define VALUE_MAX ((size_t)8192)
 #define LINE_MAX_LEN ((int)VALUE_MAX + 256)
 
-void settings_warn(struct settings *s, const char *format, ...)
+void settings_warn(struct settings *s, struct str sentence)
 {
-    struct why sentence;
-    va_list args;
-    va_start(args, format);
-    vsnprintf(sentence.text, sizeof sentence.text, format, args);
-    va_end(args);
-    struct str copy = arena_copy(s->origin->arena, str_of(sentence.text));
-    if (copy.at && s->warnings.count < COUNT_OF(s->origin->warnings))
-        s->origin->warnings[s->warnings.count++] = copy.at;
+    if (sentence.at && s->warnings.count < COUNT_OF(s->origin->warnings))
+        s->origin->warnings[s->warnings.count++] = sentence.at;
     s->warnings.at = s->origin->warnings;
 }
 
@@ -42,11 +35,11 @@ static void warn_unknown(struct settings *s, const char *name, const char *where
     bool file = len > 5 && strcmp(name + len - 5, "_FILE") == 0;
     snprintf(stem, sizeof stem, "%.*s", (int)(file ? len - 5 : len > 63 ? 63 : len), name);
     const char *nearest = setting_nearest(stem);
-    if (nearest)
-        settings_warn(s, "%s%s%.80s is no setting of Reclaim; did you mean %s%s?", where ? where : "",
-                      where ? ": " : "", name, nearest, file ? "_FILE" : "");
-    else
-        settings_warn(s, "%s%s%.80s is no setting of Reclaim", where ? where : "", where ? ": " : "", name);
+    struct arena *arena = s->origin->arena;
+    struct str place = arena_printf(arena, "%s%s", where ? where : "", where ? ": " : "");
+    struct str hint = nearest ? arena_printf(arena, "; did you mean %s%s?", nearest, file ? "_FILE" : "") : STR("");
+    if (place.at && hint.at)
+        settings_warn(s, arena_printf(arena, "%s%.80s is no setting of Reclaim%s", place.at, name, hint.at));
 }
 
 /* The file's bytes without the newline at its end. */
@@ -88,7 +81,9 @@ static void warn_if_it_shows(struct settings *s, const struct setting *row, cons
     setting_show(row, str_of(text), &shown);
     struct str seen = buf_str(&shown);
     if (seen.at && strstr(seen.at, "***") && stat(path, &st) == 0 && (st.st_mode & S_IROTH))
-        settings_warn(s, "%s: \"%s\" can be read by every user of this machine; chmod o-r it", row->name, path);
+        settings_warn(s, arena_printf(s->origin->arena,
+                                      "%s: \"%s\" can be read by every user of this machine; chmod o-r it", row->name,
+                                      path));
 }
 
 static enum err take_from_file(struct source *in, const struct setting *row, const char *name, const char *path,
@@ -235,13 +230,17 @@ static enum err take_config_file(struct source *in)
 
 enum err settings_gather(struct settings *s, struct why *why)
 {
-    struct source environment = {.s = s, .why = why}, file = {.s = s, .over = environment.given, .why = why};
+    struct source environment = {.s = s, .why = why};
+    struct source file = {.s = s, .over = environment.given, .why = why};
     enum err e = take_environment(&environment);
     if (!e && s->origin->config_file)
         e = take_config_file(&file);
-    if (e)
-        return e;
-    for (size_t i = 0; i < settings_count; i++)
+    /* On failure too: what is given is wiped with the settings. */
+    for (size_t i = 0; i < settings_count; i++) {
+        bool overruled = environment.given[i].text && file.given[i].text;
+        if (overruled)
+            secret_wipe(file.given[i].text, strlen(file.given[i].text));
         s->origin->given[i] = environment.given[i].text ? environment.given[i] : file.given[i];
-    return OK;
+    }
+    return e;
 }

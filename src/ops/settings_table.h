@@ -65,7 +65,7 @@ struct settings_origin {
 
 /* Fills origin->given from the environment and the configuration file, without defaults. */
 enum err settings_gather(struct settings *s, struct why *why) MUST_CHECK;
-/* A sentence for s->warnings; past the ceiling it is dropped. */
-void settings_warn(struct settings *s, const char *format, ...) PRINTF_LIKE(2, 3);
+/* Adds a sentence of the settings' arena to s->warnings; past the ceiling it is dropped. */
+void settings_warn(struct settings *s, struct str sentence);
 
 #endif

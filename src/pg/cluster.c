@@ -117,7 +117,7 @@ static enum err wait_for_answer(struct cluster *c, struct why *why)
         int status;
         if (program_ended(c->pid, 0, &status)) {
             char words[256];
-            traces_last_words(&c->files, c->log_before, words, sizeof(words));
+            traces_last_words(&c->files, c->log_before, words, sizeof words);
             c->pid = 0;
             return why_set(why, ERR_SYSTEM, "PostgreSQL did not start: %s (see %s)", words, c->files.log);
         }
@@ -133,7 +133,7 @@ static enum err open_cluster(struct cluster *c, const char *data_dir, struct why
     struct cluster_files *f = &c->files;
     if ((e = files_lock(f, data_dir, why)) || (e = files_open_sockets(f, why)))
         return e;
-    make_url(f->sockets, c->url, sizeof(c->url));
+    make_url(f->sockets, c->url, sizeof c->url);
     c->is_new = !files_have_cluster(f);
     if (c->is_new) {
         if ((e = cluster_make(f, why)))
@@ -175,7 +175,7 @@ static void close_cluster(struct cluster *c, int64_t deadline_ns)
 
 enum err cluster_start(const char *data_dir, struct cluster **ret, struct why *why)
 {
-    struct cluster *c = calloc(1, sizeof(*c));
+    struct cluster *c = calloc(1, sizeof *c);
     if (c == NULL)
         return why_set(why, ERR_MEMORY, "there is no memory for the database cluster");
     enum err e = open_cluster(c, data_dir, why);
@@ -189,7 +189,7 @@ enum err cluster_start(const char *data_dir, struct cluster **ret, struct why *w
 
 enum err cluster_attach(const char *data_dir, char *url, size_t room, struct why *why)
 {
-    struct cluster_files *f = calloc(1, sizeof(*f));
+    struct cluster_files *f = calloc(1, sizeof *f);
     if (f == NULL)
         return why_set(why, ERR_MEMORY, "there is no memory for the database cluster");
     struct postmaster postmaster;
@@ -202,7 +202,7 @@ enum err cluster_attach(const char *data_dir, char *url, size_t room, struct why
     if (e)
         return e;
     char made[sizeof(((struct cluster *)0)->url)];
-    make_url(postmaster.sockets, made, sizeof(made));
+    make_url(postmaster.sockets, made, sizeof made);
     return str_copy(str_of(made), url, room);
 }
 
@@ -245,7 +245,7 @@ bool cluster_tend(struct cluster *c)
         c->pid = 0;
         c->died_ns = clock_ns();
         char words[256];
-        traces_last_words(&c->files, c->log_before, words, sizeof(words));
+        traces_last_words(&c->files, c->log_before, words, sizeof words);
         log_error("database cluster died", F_INT("status", status), F_STR("last_words", words));
     }
     if (clock_ns() >= c->started_ns + NS_PER_S)
@@ -256,7 +256,7 @@ bool cluster_tend(struct cluster *c)
 void cluster_stop(struct cluster *c, int64_t deadline_ns)
 {
     char home[PATH_MAX];
-    (void)snprintf(home, sizeof(home), "%s", c->files.home);
+    (void)snprintf(home, sizeof home, "%s", c->files.home);
     close_cluster(c, deadline_ns);
     log_info("database cluster stopped", F_STR("path", home));
 }

@@ -55,8 +55,8 @@ static enum err write_note(const char *folder, const char *name, const char *lin
 {
     char path[PATH_MAX], made[PATH_MAX];
     enum err e;
-    if ((e = files_path(why, path, sizeof(path), "%s/%s", folder, name)) ||
-        (e = files_path(why, made, sizeof(made), "%s.new", path)))
+    if ((e = files_path(why, path, sizeof path, "%s/%s", folder, name)) ||
+        (e = files_path(why, made, sizeof made, "%s.new", path)))
         return e;
     int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
@@ -71,7 +71,7 @@ static enum err write_note(const char *folder, const char *name, const char *lin
 static enum err read_note(const char *folder, const char *name, char *line, size_t room)
 {
     char path[PATH_MAX];
-    FILE *file = files_path(NULL, path, sizeof(path), "%s/%s", folder, name) == OK ? fopen(path, "re") : NULL;
+    FILE *file = files_path(NULL, path, sizeof path, "%s/%s", folder, name) == OK ? fopen(path, "re") : NULL;
     if (file == NULL)
         return ERR_MISSING;
     bool got = fgets(line, (int)room, file) != NULL;
@@ -86,7 +86,7 @@ static enum err find_postgres_user(struct runner *ret, struct why *why)
 {
     struct passwd entry, *found = NULL;
     char room[4096];
-    if (getpwnam_r("postgres", &entry, room, sizeof(room), &found) != 0 || found == NULL)
+    if (getpwnam_r("postgres", &entry, room, sizeof room, &found) != 0 || found == NULL)
         return why_set(why, ERR_MISSING,
                        "PostgreSQL refuses to run as root and there is no user postgres to run it: install PostgreSQL, "
                        "start as an ordinary user, or set RECLAIM_DATABASE_URL");
@@ -98,7 +98,7 @@ static enum err make_data_dir(const char *data_dir, struct why *why)
 {
     if (mkdir(data_dir, 0700) != 0)
         return errno == EEXIST ? OK : files_failed(why, "make the data directory", data_dir);
-    struct runner postgres;
+    struct runner postgres = {0};
     if (!are_root() || find_postgres_user(&postgres, NULL) != OK)
         return OK;
     /* The user postgres may pass through to the cluster, and nothing else. */
@@ -110,7 +110,7 @@ static enum err make_data_dir(const char *data_dir, struct why *why)
 static enum err lock_data_dir(struct cluster_files *f, struct why *why)
 {
     char path[PATH_MAX];
-    enum err e = files_path(why, path, sizeof(path), "%s/postgres.lock", f->data_dir);
+    enum err e = files_path(why, path, sizeof path, "%s/postgres.lock", f->data_dir);
     if (e)
         return e;
     f->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -118,7 +118,7 @@ static enum err lock_data_dir(struct cluster_files *f, struct why *why)
         return files_failed(why, "open", path);
     if (flock(f->lock, LOCK_EX | LOCK_NB) != 0) {
         char owner[16] = "";
-        ssize_t got = errno == EWOULDBLOCK ? pread(f->lock, owner, sizeof(owner) - 1, 0) : -1;
+        ssize_t got = errno == EWOULDBLOCK ? pread(f->lock, owner, sizeof owner - 1, 0) : -1;
         if (got < 0)
             return files_failed(why, "lock", path);
         owner[strcspn(owner, "\n")] = '\0';
@@ -138,14 +138,14 @@ static enum err lock_data_dir(struct cluster_files *f, struct why *why)
 
 static enum err name_home(struct cluster_files *f, bool *ret_elsewhere, struct why *why)
 {
-    *ret_elsewhere = read_note(f->data_dir, HOME_NOTE, f->home, sizeof(f->home)) == OK;
-    return *ret_elsewhere ? OK : files_path(why, f->home, sizeof(f->home), "%s/postgres", f->data_dir);
+    *ret_elsewhere = read_note(f->data_dir, HOME_NOTE, f->home, sizeof f->home) == OK;
+    return *ret_elsewhere ? OK : files_path(why, f->home, sizeof f->home, "%s/postgres", f->data_dir);
 }
 
 static enum err name_contents(struct cluster_files *f, struct why *why)
 {
-    enum err e = files_path(why, f->data, sizeof(f->data), "%s/data", f->home);
-    return e ? e : files_path(why, f->log, sizeof(f->log), "%s/server.log", f->home);
+    enum err e = files_path(why, f->data, sizeof f->data, "%s/data", f->home);
+    return e ? e : files_path(why, f->log, sizeof f->log, "%s/server.log", f->home);
 }
 
 /* A cluster is run by whoever owns its files; a new one by us or, when we are root, by the user postgres. */
@@ -181,7 +181,7 @@ static enum err move_home_in_reach(struct cluster_files *f, struct why *why)
                        (unsigned)f->runner.uid, f->home);
     char id[37];
     random_uuid(id);
-    enum err e = files_path(why, f->home, sizeof(f->home), HOMES_OF_ROOT "/%s", id);
+    enum err e = files_path(why, f->home, sizeof f->home, HOMES_OF_ROOT "/%s", id);
     if (e)
         return e;
     if (mkdir(HOMES_OF_ROOT, 0755) != 0 && errno != EEXIST)
@@ -202,17 +202,17 @@ static enum err make_folder(const struct runner *runner, const char *path, struc
 static bool programs_in(struct cluster_files *f, const char *folder)
 {
     char link[PATH_MAX];
-    if (files_path(NULL, link, sizeof(link), "%s/postgres", folder) != OK || realpath(link, f->postgres) == NULL)
+    if (files_path(NULL, link, sizeof link, "%s/postgres", folder) != OK || realpath(link, f->postgres) == NULL)
         return false;
     int folder_len = (int)(strrchr(f->postgres, '/') - f->postgres);
-    return files_path(NULL, f->initdb, sizeof(f->initdb), "%.*s/initdb", folder_len, f->postgres) == OK &&
+    return files_path(NULL, f->initdb, sizeof f->initdb, "%.*s/initdb", folder_len, f->postgres) == OK &&
            access(f->postgres, X_OK) == 0 && access(f->initdb, X_OK) == 0;
 }
 
 static bool programs_of_version(struct cluster_files *f, int64_t major)
 {
     char folder[sizeof(DEBIAN_PROGRAMS) + 32];
-    return files_path(NULL, folder, sizeof(folder), DEBIAN_PROGRAMS "/%d/bin", (int)major) == OK &&
+    return files_path(NULL, folder, sizeof folder, DEBIAN_PROGRAMS "/%d/bin", (int)major) == OK &&
            programs_in(f, folder);
 }
 
@@ -221,7 +221,7 @@ static bool programs_on_path(struct cluster_files *f)
     struct str rest = str_of(getenv("PATH")), folder;
     char z[PATH_MAX];
     while (rest.at != NULL && str_split(&rest, ':', &folder))
-        if (str_starts(folder, STR("/")) && str_copy(folder, z, sizeof(z)) == OK && programs_in(f, z))
+        if (str_starts(folder, STR("/")) && str_copy(folder, z, sizeof z) == OK && programs_in(f, z))
             return true;
     return false;
 }
@@ -244,9 +244,9 @@ static enum err find_programs(struct cluster_files *f, struct why *why)
     /* Only its own major version opens an existing cluster. */
     char path[PATH_MAX], version[16];
     int64_t major;
-    if (files_have_cluster(f) && files_path(NULL, path, sizeof(path), "%s/PG_VERSION", f->data) == OK) {
+    if (files_have_cluster(f) && files_path(NULL, path, sizeof path, "%s/PG_VERSION", f->data) == OK) {
         FILE *file = fopen(path, "re");
-        bool got = file != NULL && fgets(version, sizeof(version), file) != NULL;
+        bool got = file != NULL && fgets(version, sizeof version, file) != NULL;
         if (file != NULL)
             (void)fclose(file);
         if (got && str_to_i64(str_trim(str_of(version)), 1, 999, &major) == OK && programs_of_version(f, major))
@@ -321,16 +321,16 @@ static bool still_ours(const struct cluster_files *f, const char *path)
 enum err files_open_sockets(struct cluster_files *f, struct why *why)
 {
     char path[PATH_MAX];
-    enum err e = files_path(why, path, sizeof(path), "%s/sockets", f->home);
+    enum err e = files_path(why, path, sizeof path, "%s/sockets", f->home);
     if (e)
         return e;
     if (suits_sockets(path)) {
-        e = str_copy(str_of(path), f->sockets, sizeof(f->sockets));
+        e = str_copy(str_of(path), f->sockets, sizeof f->sockets);
         return e ? e : make_folder(&f->runner, f->sockets, why);
     }
-    if (read_note(f->home, SOCKETS_NOTE, f->sockets, sizeof(f->sockets)) == OK && still_ours(f, f->sockets))
+    if (read_note(f->home, SOCKETS_NOTE, f->sockets, sizeof f->sockets) == OK && still_ours(f, f->sockets))
         return OK;
-    (void)snprintf(f->sockets, sizeof(f->sockets), SOCKETS_APART "XXXXXX");
+    (void)snprintf(f->sockets, sizeof f->sockets, SOCKETS_APART "XXXXXX");
     if (mkdtemp(f->sockets) == NULL)
         return files_failed(why, "make", f->sockets);
     if (f->runner.changes && lchown(f->sockets, f->runner.uid, f->runner.gid) != 0)
@@ -344,6 +344,6 @@ void files_close_sockets(const struct cluster_files *f)
     if (!still_ours(f, f->sockets))
         return;
     (void)rmdir(f->sockets);
-    if (files_path(NULL, note, sizeof(note), "%s/" SOCKETS_NOTE, f->home) == OK)
+    if (files_path(NULL, note, sizeof note, "%s/" SOCKETS_NOTE, f->home) == OK)
         (void)unlink(note);
 }

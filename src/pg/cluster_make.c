@@ -27,7 +27,7 @@ static enum err run(const struct cluster_files *f, const char *const *argv, int 
     if (e == OK)
         return OK;
     char words[256];
-    traces_last_words(f, said, words, sizeof(words));
+    traces_last_words(f, said, words, sizeof words);
     return why_set(why, e, "%s %s: %s (see %s)", argv[0], e == ERR_TIMEOUT ? "did not finish" : "failed", words,
                    f->log);
 }
@@ -53,7 +53,7 @@ static void remove_half_made(const struct cluster_files *f)
     char path[PATH_MAX];
     for (const struct dirent *entry; (entry = readdir(home)) != NULL;)
         if (str_starts(str_of(entry->d_name), STR(HALF_MADE)) &&
-            files_path(NULL, path, sizeof(path), "%s/%s", f->home, entry->d_name) == OK)
+            files_path(NULL, path, sizeof path, "%s/%s", f->home, entry->d_name) == OK)
             remove_tree(f, path);
     (void)closedir(home);
 }
@@ -64,7 +64,7 @@ static enum err create_database(const struct cluster_files *f, const char *data,
     int ends[2];
     if (pipe2(ends, O_CLOEXEC) != 0)
         return files_failed(why, "open", "a pipe");
-    bool written = write(ends[1], sql, sizeof(sql) - 1) == (ssize_t)sizeof(sql) - 1;
+    bool written = write(ends[1], sql, sizeof sql - 1) == (ssize_t)sizeof sql - 1;
     (void)close(ends[1]);
     const char *const argv[] = {f->postgres, "--single", "-D", data, "-c", "exit_on_error=on", "template1", NULL};
     enum err e = written ? run(f, argv, ends[0], why) : files_failed(why, "write to", "a pipe");
@@ -77,7 +77,7 @@ enum err cluster_make(const struct cluster_files *f, struct why *why)
     remove_half_made(f);
     char made[PATH_MAX], id[37];
     random_uuid(id);
-    enum err e = files_path(why, made, sizeof(made), "%s/" HALF_MADE "%s", f->home, id);
+    enum err e = files_path(why, made, sizeof made, "%s/" HALF_MADE "%s", f->home, id);
     if (e)
         return e;
     locale_t utf8 = newlocale(LC_ALL_MASK, "C.UTF-8", NULL);

@@ -29,9 +29,9 @@ static size_t read_start(const char *path, char *into, size_t room)
 enum err traces_postmaster(const struct cluster_files *f, struct postmaster *ret)
 {
     char path[PATH_MAX], text[2 * PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s/postmaster.pid", f->data) >= (int)sizeof(path))
+    if (snprintf(path, sizeof path, "%s/postmaster.pid", f->data) >= (int)sizeof path)
         return ERR_MISSING;
-    struct str rest = {text, read_start(path, text, sizeof(text))};
+    struct str rest = {text, read_start(path, text, sizeof text)};
     /* Process id, data directory, start, port, socket directory, address, shared memory key, status. */
     struct str lines[8] = {0};
     for (size_t i = 0; i < COUNT_OF(lines) && str_split(&rest, '\n', &lines[i]); i++)
@@ -41,7 +41,7 @@ enum err traces_postmaster(const struct cluster_files *f, struct postmaster *ret
     if (lines[0].at == NULL || str_to_i64(lines[0], 1, INT32_MAX, &pid) != OK)
         return ERR_MISSING;
     p.pid = (pid_t)pid;
-    if (lines[4].at != NULL && str_copy(lines[4], p.sockets, sizeof(p.sockets)) != OK)
+    if (lines[4].at != NULL && str_copy(lines[4], p.sockets, sizeof p.sockets) != OK)
         p.sockets[0] = '\0';
     p.ready = lines[7].at != NULL && str_starts(lines[7], STR("ready"));
     p.stopping = lines[7].at != NULL && str_starts(lines[7], STR("stopping"));
@@ -54,11 +54,11 @@ static bool stands_in(const char *pid, const struct stat *folder)
 {
     char path[64], name[32];
     struct stat cwd;
-    if (snprintf(path, sizeof(path), "/proc/%s/cwd", pid) >= (int)sizeof(path) || stat(path, &cwd) != 0 ||
+    if (snprintf(path, sizeof path, "/proc/%s/cwd", pid) >= (int)sizeof path || stat(path, &cwd) != 0 ||
         cwd.st_dev != folder->st_dev || cwd.st_ino != folder->st_ino)
         return false;
-    (void)snprintf(path, sizeof(path), "/proc/%.20s/comm", pid);
-    return read_start(path, name, sizeof(name)) > 0 && strcmp(name, "postgres\n") == 0;
+    (void)snprintf(path, sizeof path, "/proc/%.20s/comm", pid);
+    return read_start(path, name, sizeof name) > 0 && strcmp(name, "postgres\n") == 0;
 }
 
 pid_t traces_process_in(const char *folder, pid_t preferred, int signal_number)
@@ -92,11 +92,11 @@ void traces_clear(const struct cluster_files *f)
 {
     /* Their process ids may by now be those of others, for which PostgreSQL would refuse to start. */
     char path[PATH_MAX];
-    if (snprintf(path, sizeof(path), "%s/postmaster.pid", f->data) < (int)sizeof(path))
+    if (snprintf(path, sizeof path, "%s/postmaster.pid", f->data) < (int)sizeof path)
         (void)unlink(path);
     static const char *const of_socket[] = {".s.PGSQL.5432", ".s.PGSQL.5432.lock"};
     for (size_t i = 0; i < COUNT_OF(of_socket); i++)
-        if (snprintf(path, sizeof(path), "%s/%s", f->sockets, of_socket[i]) < (int)sizeof(path))
+        if (snprintf(path, sizeof path, "%s/%s", f->sockets, of_socket[i]) < (int)sizeof path)
             (void)unlink(path);
 }
 
@@ -124,8 +124,8 @@ void traces_last_words(const struct cluster_files *f, off_t since, char *into, s
     int fd = open(f->log, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return;
-    off_t from = lseek(fd, 0, SEEK_END) - (off_t)sizeof(tail);
-    ssize_t got = pread(fd, tail, sizeof(tail), from > since ? from : since);
+    off_t from = lseek(fd, 0, SEEK_END) - (off_t)sizeof tail;
+    ssize_t got = pread(fd, tail, sizeof tail, from > since ? from : since);
     (void)close(fd);
     if (got <= 0)
         return;

@@ -1,233 +1,275 @@
 #include "pg/migrate.h"
 
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/digest.h"
-#include "base/embedded.h"
+#include "pg/tx.h"
 
-#define MIGRATIONS_MAX 256
-#define SCRIPT_MAX ((size_t)4 << 20)
-#define FOLDER "sql/migrations/"
+#define LOCK_PAUSE_MS 50
+#define UNLOCK_LIMIT_S 5
 
-static const struct statement try_lock = {
-    .name = "migrate_try_lock",
-    .sql = "SELECT pg_catalog.pg_try_advisory_lock(7233173838382854239) AS mine",
+/* Two-part keys do not meet the one-part keys of other advisory locks. The first part is "recl" in ASCII. */
+static const struct statement migrate_lock = {
+    .name = "migrate_lock",
+    .sql = "SELECT pg_catalog.pg_try_advisory_lock(1919247212, 1) AS mine",
     .params = 0,
     .columns = "mine:bool",
 };
-
-static const struct statement unlock = {
+static const struct statement migrate_unlock = {
     .name = "migrate_unlock",
-    .sql = "SELECT pg_catalog.pg_advisory_unlock(7233173838382854239) AS was_mine",
+    .sql = "SELECT pg_catalog.pg_advisory_unlock(1919247212, 1) AS was_mine",
     .params = 0,
     .columns = "was_mine:bool",
 };
-
-static const struct statement table_there = {
-    .name = "migrate_table_there",
-    .sql = "SELECT (to_regclass('reclaim.schema_migrations') IS NOT NULL) AS there",
+/* A step never waits long for a table that traffic holds: everyone who comes later waits behind it. */
+static const struct statement migrate_step = {
+    .name = "migrate_step",
+    .sql = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true) AS path,"
+           " pg_catalog.set_config('lock_timeout', '30s', true) AS patience",
+    .params = 0,
+    .columns = "path:text patience:text",
+};
+static const struct statement migrate_has_ledger = {
+    .name = "migrate_has_ledger",
+    .sql = "SELECT pg_catalog.to_regclass('reclaim.schema_migrations') IS NOT NULL AS there",
     .params = 0,
     .columns = "there:bool",
 };
-
-static const struct statement read_applied = {
-    .name = "migrate_read_applied",
-    .sql = "SELECT version, name, checksum, to_char(applied_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"')"
-           " AS applied_at FROM reclaim.schema_migrations ORDER BY version",
+static const struct statement migrate_ledger = {
+    .name = "migrate_ledger",
+    .sql = "SELECT version, name, checksum,"
+           " pg_catalog.to_char(applied_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS applied_at"
+           " FROM reclaim.schema_migrations ORDER BY version",
     .params = 0,
     .columns = "version:int4 name:text checksum:text applied_at:text",
 };
+static const struct statement migrate_enter = {
+    .name = "migrate_enter",
+    .sql = "INSERT INTO reclaim.schema_migrations (version, name, checksum) VALUES ($1, $2, $3)",
+    .params = 3,
+    .columns = "",
+};
+static const struct statement migrate_strike = {
+    .name = "migrate_strike",
+    .sql = "DELETE FROM reclaim.schema_migrations WHERE version = $1",
+    .params = 1,
+    .columns = "",
+};
 
-/* What must stand before the first migration can be recorded. */
-static const char bootstrap[] = "CREATE SCHEMA IF NOT EXISTS reclaim;"
-                                "CREATE TABLE IF NOT EXISTS reclaim.schema_migrations ("
-                                " version integer PRIMARY KEY, name text NOT NULL, checksum text NOT NULL,"
-                                " applied_at timestamptz NOT NULL DEFAULT clock_timestamp());"
-                                "REVOKE ALL ON reclaim.schema_migrations FROM PUBLIC;";
-
-/* A step may take as long as its caller gives it, but never waits long for a lock that traffic holds. */
-static const char step_begin[] = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '30s';";
-
-/* "0001_foundation.up.sql": the four digits are the version. */
-static enum err read_name(const struct embedded *file, struct migration *all, size_t *count, struct why *why)
+static enum err refused(enum err e, const struct pg_call *call, struct why *why)
 {
-    static char names[MIGRATIONS_MAX][64];
-    struct str rest = str_of(file->name + strlen(FOLDER)), stem;
-    int64_t version;
-    if (!str_split(&rest, '.', &stem) || stem.len < 6 || stem.at[4] != '_' ||
-        str_to_i64((struct str){stem.at, 4}, 1, MIGRATIONS_MAX, &version))
-        return why_set(why, ERR_INPUT, "%s is not named like 0001_name.up.sql", file->name);
-    struct migration *m = &all[version - 1];
-    struct str name = {stem.at + 5, stem.len - 5};
-    if (m->version && !str_eq(name, str_of(m->name)))
-        return why_set(why, ERR_INPUT, "two migrations have the version %d", (int)version);
-    if (str_copy(name, names[version - 1], sizeof names[0]))
-        return why_set(why, ERR_INPUT, "%s has too long a name", file->name);
-    m->version = (int)version;
-    m->name = names[version - 1];
-    if (str_eq(rest, STR("up.sql")))
-        m->up = file->bytes;
-    else
-        m->down = file->bytes;
-    *count = *count > (size_t)version ? *count : (size_t)version;
-    return OK;
+    return call->sqlstate[0] ? why_set(why, e, "the database refused %s (SQLSTATE %s)", call->ask->name, call->sqlstate)
+                             : why_set(why, e, "%s: %s", call->ask->name, err_name(e));
 }
 
-enum err migrations_embedded(const struct migration **ret, size_t *ret_count, struct why *why)
+static enum err ask(struct tx *tx, struct pg_call *call, struct why *why)
 {
-    static struct migration all[MIGRATIONS_MAX];
-    size_t count = 0;
-    for (size_t i = 0; i < embedded_count; i++) {
-        if (!str_starts(str_of(embedded_files[i].name), STR(FOLDER)))
-            continue;
-        enum err e = read_name(&embedded_files[i], all, &count, why);
-        if (e)
-            return e;
-    }
-    for (size_t i = 0; i < count; i++)
-        if (!all[i].up.at || !all[i].down.at)
-            return why_set(why, ERR_INPUT, "migration %04zu lacks its up or its down file", i + 1);
-    *ret = all;
-    *ret_count = count;
-    return OK;
+    enum err e = tx_trip(tx, call, 1);
+    return e ? refused(e, call, why) : OK;
 }
 
-static enum err fail(struct why *why, enum err e, const char *doing, const struct pg_call *call)
+static enum err run_file(struct pg *pg, const char *name, int64_t deadline_ns, struct why *why)
 {
-    return why_set(why, e, "cannot %s (%s %s)", doing, err_name(e), call->sqlstate);
+    const struct embedded *file = embedded_find(name);
+    if (file == NULL)
+        return why_set(why, ERR_MISSING, "%s is not part of this program", name);
+    return pg_script(pg, file->bytes.at, deadline_ns, why);
 }
 
 static enum err lock(struct pg *pg, int64_t deadline_ns, struct why *why)
 {
-    for (;;) {
-        struct pg_call call = {.ask = &try_lock};
+    if (pg_is_pooled(pg))
+        return why_set(why, ERR_INPUT,
+                       "a transaction pooler stands before the database: set RECLAIM_DATABASE_DIRECT_URL to migrate");
+    for (bool taken = false;; taken = true) {
+        struct pg_call call = {.ask = &migrate_lock};
         enum err e = pg_ask(pg, &call, deadline_ns);
-        if (e)
-            return fail(why, e, "take the lock of the migrations", &call);
-        if (pg_get_bool(&call, 0, 0))
+        if (e && !(e == ERR_TIMEOUT && taken))
+            return refused(e, &call, why);
+        if (!e && pg_get_bool(&call, 0, 0))
             return OK;
-        if (clock_ns() >= deadline_ns)
-            return why_set(why, ERR_TIMEOUT, "another instance has been migrating all this time");
-        nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
+        int ms = e ? 0 : clock_ms_until(deadline_ns, LOCK_PAUSE_MS);
+        if (ms == 0)
+            return why_set(why, ERR_TIMEOUT,
+                           "another instance is still changing the schema: wait for it and try again");
+        (void)nanosleep(&(struct timespec){.tv_nsec = ms * NS_PER_MS}, NULL);
     }
 }
 
-static void release(struct pg *pg)
+static void unlock(struct pg *pg)
 {
-    struct pg_call call = {.ask = &unlock};
-    if (pg_is_up(pg) && pg_ask(pg, &call, clock_ns() + 5 * NS_PER_S))
+    struct pg_call call = {.ask = &migrate_unlock};
+    if (pg_is_up(pg) && pg_ask(pg, &call, clock_ns() + UNLOCK_LIMIT_S * NS_PER_S) != OK)
         pg_disconnect(pg); /* the lock goes with the session */
 }
 
-static enum err read_there(struct pg *pg, int64_t deadline_ns, struct pg_call *applied, struct why *why)
+/* The caller has it roll back unless committed. */
+static enum err begin(struct pg *pg, struct tx **tx, int64_t deadline_ns, struct why *why)
 {
-    struct pg_call there = {.ask = &table_there};
-    enum err e = pg_ask(pg, &there, deadline_ns);
-    if (e)
-        return fail(why, e, "look at the schema", &there);
-    *applied = (struct pg_call){.ask = &read_applied};
-    if (!pg_get_bool(&there, 0, 0))
-        return OK; /* no rows */
-    e = pg_ask(pg, applied, deadline_ns);
-    return e ? fail(why, e, "read which migrations were applied", applied) : OK;
+    struct pg_call call = {.ask = &migrate_step};
+    *tx = tx_begin(pg, deadline_ns);
+    return ask(*tx, &call, why);
 }
 
-static bool is_changed(const struct pg_call *applied, int row, const struct migration *m)
+static void hex_of(const struct migration *m, char into[DIGEST_HEX_LEN + 1])
 {
-    char hex[DIGEST_HEX_LEN + 1];
-    struct digest sum = digest_sha256(m->up);
-    digest_hex(&sum, hex);
-    return !str_eq(pg_get(applied, row, 2), str_of(hex));
+    struct digest digest = digest_sha256(m->up);
+    digest_hex(&digest, into);
 }
 
-/* Versions applied must be 1…n, each from the file that this program has. Newer ones are beyond it. */
-static enum err check_applied(const struct pg_call *applied, const struct migration *all, size_t count, struct why *why)
+static bool is_changed(const struct migration *m, const struct pg_call *ledger, int row)
 {
-    for (int row = 0; row < applied->rows; row++) {
-        if (pg_get_i64(applied, row, 0) != row + 1)
-            return why_set(why, ERR_INPUT, "the database lacks migration %04d but has later ones", row + 1);
+    char checksum[DIGEST_HEX_LEN + 1];
+    hex_of(m, checksum);
+    return !str_eq(pg_get(ledger, row, 2), str_of(checksum));
+}
+
+/* The schema's version, once every applied migration is found to be the one known here. */
+static enum err check_ledger(const struct pg_call *ledger, const struct migration *all, size_t count, int *ret_version,
+                             struct why *why)
+{
+    for (int row = 0; row < ledger->rows; row++) {
+        if (pg_get_i64(ledger, row, 0) != row + 1)
+            return why_set(why, ERR_INPUT,
+                           "reclaim.schema_migrations lacks version %d below version %d: restore that row, or the "
+                           "database from a backup",
+                           row + 1, (int)pg_get_i64(ledger, row, 0));
         if ((size_t)row >= count)
             return why_set(why, ERR_CONFLICT,
-                           "the database is at version %d, newer than this program's %zu: upgrade it", applied->rows,
-                           count);
-        if (is_changed(applied, row, &all[row]))
-            return why_set(why, ERR_INPUT, FOLDER "%04d_%s.up.sql was changed after it had been applied", row + 1,
-                           all[row].name);
+                           "the database is at version %d, this program knows versions up to %zu: use a newer program",
+                           (int)pg_get_i64(ledger, ledger->rows - 1, 0), count);
+        if (is_changed(&all[row], ledger, row))
+            return why_set(why, ERR_INPUT,
+                           MIGRATIONS_FOLDER
+                           "%04d_%s.up.sql changed after it was applied (%s): bring the old file back and put "
+                           "what is new into a further migration",
+                           all[row].version, all[row].name, pg_get(ledger, row, 3).at);
     }
+    *ret_version = ledger->rows;
     return OK;
 }
 
-static enum err run_step(struct pg *pg, const struct migration *m, struct str script, const char *record,
-                         int64_t deadline_ns, struct why *why)
+static enum err read_version(struct tx *tx, const struct migration *all, size_t count, int *ret_version,
+                             struct why *why)
 {
-    AUTO(buf) struct buf sql = buf_new(SCRIPT_MAX);
-    buf_addz(&sql, step_begin);
-    buf_add(&sql, script);
-    buf_addz(&sql, record);
-    buf_addz(&sql, "COMMIT;");
-    buf_add(&sql, (struct str){"", 1});
-    if (sql.failed)
-        return why_set(why, sql.failed, "migration %04d is too large", m->version);
+    struct pg_call ledger = {.ask = &migrate_ledger};
+    enum err e = ask(tx, &ledger, why);
+    return e ? e : check_ledger(&ledger, all, count, ret_version, why);
+}
+
+/* Prefixes what PostgreSQL says with the file it says it about. */
+static enum err run_script(struct pg *pg, const struct migration *m, bool up, int64_t deadline_ns, struct why *why)
+{
     struct why words = {""};
-    enum err e = pg_script(pg, sql.at, deadline_ns, &words);
-    return e ? why_set(why, e, "migration %04d_%s: %.400s", m->version, m->name, words.text) : OK;
+    enum err e = pg_script(pg, up ? m->up.at : m->down.at, deadline_ns, &words);
+    return e ? why_set(why, e, MIGRATIONS_FOLDER "%04d_%s.%s.sql: %s", m->version, m->name, up ? "up" : "down",
+                       words.text)
+             : OK;
+}
+
+static enum err commit(struct tx *tx, struct why *why)
+{
+    enum err e = tx_commit(tx, NULL, 0);
+    return e ? why_set(why, e, "the migration was not committed: %s", err_name(e)) : OK;
+}
+
+/* Makes sure that the ledger is there. *ret_version is what it says. */
+static enum err prepare(struct pg *pg, const struct migration *all, size_t count, int64_t deadline_ns, int *ret_version,
+                        struct why *why)
+{
+    AUTO(tx) struct tx *tx = NULL;
+    enum err e;
+    if ((e = begin(pg, &tx, deadline_ns, why)) || (e = run_file(pg, "sql/ledger.sql", deadline_ns, why)) ||
+        (e = read_version(tx, all, count, ret_version, why)) ||
+        (e = run_file(pg, "sql/search_path.sql", deadline_ns, why)))
+        return e;
+    return commit(tx, why);
 }
 
 static enum err step_up(struct pg *pg, const struct migration *m, int64_t deadline_ns, struct why *why)
 {
-    char hex[DIGEST_HEX_LEN + 1], record[256];
-    struct digest sum = digest_sha256(m->up);
-    digest_hex(&sum, hex);
-    snprintf(record, sizeof record,
-             ";INSERT INTO reclaim.schema_migrations (version, name, checksum) VALUES (%d, '%s', '%s');", m->version,
-             m->name, hex);
-    return run_step(pg, m, m->up, record, deadline_ns, why);
-}
-
-static enum err step_down(struct pg *pg, const struct migration *m, int64_t deadline_ns, struct why *why)
-{
-    char record[128];
-    snprintf(record, sizeof record, ";DELETE FROM reclaim.schema_migrations WHERE version = %d;%s", m->version,
-             m->version == 1 ? "DROP TABLE reclaim.schema_migrations; DROP SCHEMA reclaim;" : "");
-    return run_step(pg, m, m->down, record, deadline_ns, why);
+    AUTO(tx) struct tx *tx = NULL;
+    char checksum[DIGEST_HEX_LEN + 1];
+    hex_of(m, checksum);
+    struct pg_call enter = {.ask = &migrate_enter, .args = {pg_i64(m->version), pg_text(m->name), pg_text(checksum)}};
+    enum err e;
+    if ((e = begin(pg, &tx, deadline_ns, why)) || (e = run_script(pg, m, true, deadline_ns, why)) ||
+        (e = ask(tx, &enter, why)))
+        return e;
+    return commit(tx, why);
 }
 
 enum err migrate_up(struct pg *pg, const struct migration *all, size_t count, int64_t deadline_ns,
                     struct migrate_report *ret, struct why *why)
 {
-    struct pg_call applied;
+    struct migrate_report report = {0};
     enum err e = lock(pg, deadline_ns, why);
     if (e)
         return e;
-    if (!(e = pg_script(pg, bootstrap, deadline_ns, why)) && !(e = read_there(pg, deadline_ns, &applied, why)) &&
-        !(e = check_applied(&applied, all, count, why))) {
-        ret->before = ret->after = applied.rows;
-        while (!e && (size_t)ret->after < count)
-            if (!(e = step_up(pg, &all[ret->after], deadline_ns, why)))
-                ret->after++;
-    }
-    release(pg);
+    e = prepare(pg, all, count, deadline_ns, &report.before, why);
+    for (report.after = report.before; !e && (size_t)report.after < count; report.after++)
+        e = step_up(pg, &all[report.after], deadline_ns, why);
+    unlock(pg);
+    if (!e)
+        *ret = report;
     return e;
+}
+
+static enum err look(struct pg *pg, const struct migration *all, size_t count, int64_t deadline_ns, bool *ret_there,
+                     int *ret_version, struct why *why)
+{
+    struct pg_call has = {.ask = &migrate_has_ledger}, ledger = {.ask = &migrate_ledger};
+    enum err e = pg_ask(pg, &has, deadline_ns);
+    if (e)
+        return refused(e, &has, why);
+    *ret_there = pg_get_bool(&has, 0, 0);
+    if (*ret_there && (e = pg_ask(pg, &ledger, deadline_ns)))
+        return refused(e, &ledger, why);
+    return check_ledger(&ledger, all, count, ret_version, why);
+}
+
+/* Nothing is applied, but the schema is there. */
+static enum err leave(struct pg *pg, int64_t deadline_ns, struct why *why)
+{
+    AUTO(tx) struct tx *tx = NULL;
+    enum err e;
+    if ((e = begin(pg, &tx, deadline_ns, why)) || (e = run_file(pg, "sql/leave.sql", deadline_ns, why)))
+        return e;
+    return commit(tx, why);
+}
+
+/* With the first migration goes the schema. */
+static enum err step_down(struct pg *pg, const struct migration *m, int64_t deadline_ns, struct why *why)
+{
+    AUTO(tx) struct tx *tx = NULL;
+    struct pg_call strike = {.ask = &migrate_strike, .args = {pg_i64(m->version)}};
+    enum err e;
+    if ((e = begin(pg, &tx, deadline_ns, why)) || (e = run_script(pg, m, false, deadline_ns, why)) ||
+        (e = ask(tx, &strike, why)) || (m->version == 1 && (e = run_file(pg, "sql/leave.sql", deadline_ns, why))))
+        return e;
+    return commit(tx, why);
 }
 
 enum err migrate_down(struct pg *pg, const struct migration *all, size_t count, int steps, int64_t deadline_ns,
                       struct migrate_report *ret, struct why *why)
 {
-    struct pg_call applied;
+    if (steps < 1)
+        return why_set(why, ERR_INPUT, "the number of migrations to take back must be at least 1");
+    struct migrate_report report = {0};
+    bool there = false;
     enum err e = lock(pg, deadline_ns, why);
     if (e)
         return e;
-    if (!(e = read_there(pg, deadline_ns, &applied, why)) && !(e = check_applied(&applied, all, count, why))) {
-        ret->before = ret->after = applied.rows;
-        while (!e && ret->after > 0 && ret->before - ret->after < steps)
-            if (!(e = step_down(pg, &all[ret->after - 1], deadline_ns, why)))
-                ret->after--;
-    }
-    release(pg);
+    e = look(pg, all, count, deadline_ns, &there, &report.before, why);
+    if (!e && there && report.before == 0)
+        e = leave(pg, deadline_ns, why);
+    int target = report.before > steps ? report.before - steps : 0;
+    for (report.after = report.before; !e && report.after > target; report.after--)
+        e = step_down(pg, &all[report.after - 1], deadline_ns, why);
+    unlock(pg);
+    if (!e)
+        *ret = report;
     return e;
 }
 
@@ -236,27 +278,41 @@ enum err migrate_status(struct pg *pg, const struct migration *all, size_t count
                                      bool changed),
                         void *context, struct why *why)
 {
-    struct pg_call applied;
-    enum err e = read_there(pg, deadline_ns, &applied, why);
+    struct pg_call has = {.ask = &migrate_has_ledger}, ledger = {.ask = &migrate_ledger};
+    enum err e = pg_ask(pg, &has, deadline_ns);
     if (e)
-        return e;
-    for (int i = 0; i < (int)count || i < applied.rows; i++) {
-        bool is_applied = i < applied.rows, is_known = i < (int)count;
-        each(context, i + 1, is_known ? all[i].name : pg_get(&applied, i, 1).at,
-             is_applied ? pg_get(&applied, i, 3).at : NULL, is_applied && is_known && is_changed(&applied, i, &all[i]));
+        return refused(e, &has, why);
+    if (pg_get_bool(&has, 0, 0) && (e = pg_ask(pg, &ledger, deadline_ns)))
+        return refused(e, &ledger, why);
+    int row = 0;
+    for (size_t i = 0; i < count || row < ledger.rows;) {
+        int64_t applied = row < ledger.rows ? pg_get_i64(&ledger, row, 0) : INT64_MAX;
+        bool is_known = i < count && all[i].version <= applied;
+        bool is_applied = !is_known || all[i].version == applied;
+        each(context, is_known ? all[i].version : (int)applied, is_known ? all[i].name : pg_get(&ledger, row, 1).at,
+             is_applied ? pg_get(&ledger, row, 3).at : NULL,
+             is_known && is_applied && is_changed(&all[i], &ledger, row));
+        i += is_known;
+        row += is_applied;
     }
     return OK;
 }
 
+static enum err make_standalone(struct pg *pg, int64_t deadline_ns, struct why *why)
+{
+    AUTO(tx) struct tx *tx = NULL;
+    enum err e;
+    if ((e = begin(pg, &tx, deadline_ns, why)) || (e = run_file(pg, "sql/standalone.sql", deadline_ns, why)))
+        return e;
+    return commit(tx, why);
+}
+
 enum err migrate_standalone(struct pg *pg, int64_t deadline_ns, struct why *why)
 {
-    const struct embedded *script = embedded_find("sql/standalone.sql");
-    if (!script)
-        return why_set(why, ERR_MISSING, "this program was built without sql/standalone.sql");
-    enum err e = lock(pg, deadline_ns, why); /* IF NOT EXISTS alone still collides when two create at once */
+    enum err e = lock(pg, deadline_ns, why);
     if (e)
         return e;
-    e = pg_script(pg, script->bytes.at, deadline_ns, why);
-    release(pg);
+    e = make_standalone(pg, deadline_ns, why);
+    unlock(pg);
     return e;
 }

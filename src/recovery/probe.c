@@ -123,10 +123,11 @@ static enum err ask_alone(struct job *job, struct pg *pg)
         return e;
 
     enum tristate has_company = UNKNOWN;
-    if (company->err == OK && company->rows > 0)
+    if (company->err == OK && company->rows > 0 && !pg_is_null(company, 0, 0))
         has_company = pg_get_bool(company, 0, 0) ? YES : NO;
     else if (user->rows > 0)
-        log_warn("company query failed", F_STR("sqlstate", company->sqlstate), F_STR("error", err_name(e)));
+        log_warn("company query failed", F_STR("sqlstate", company->sqlstate),
+                 F_STR("error", e ? err_name(e) : "row security"));
     tell(q, user, user->rows - 1, has_company);
     return OK;
 }
@@ -172,11 +173,12 @@ static enum err ask_for_all(void *context, struct pg *pg, struct batch_item **it
     for (size_t i = 0; i < count; i++)
         has_company[i] = UNKNOWN;
     for (int row = 0; companies->err == OK && row < companies->rows; row++)
-        has_company[pg_get_i64(companies, row, 0) - 1] = pg_get_bool(companies, row, 1) ? YES : NO;
+        if (!pg_is_null(companies, row, 1))
+            has_company[pg_get_i64(companies, row, 0) - 1] = pg_get_bool(companies, row, 1) ? YES : NO;
     for (int row = 0; row < users->rows; row++) {
         size_t i = (size_t)pg_get_i64(users, row, 0) - 1;
         inquiry_of(items[i])->found = true;
-        if (has_company[i] != UNKNOWN)
+        if (companies->err == OK)
             tell(inquiry_of(items[i]), users, row, has_company[i]);
     }
     for (size_t i = 0; i < count; i++)

@@ -47,7 +47,8 @@ function assertTrue(answer, truth) {
 }
 
 class Load {
-  constructor(serverNow, people) {
+  constructor(scope, serverNow, people) {
+    stageOf(scope).after(() => (this.going = false)); // should the test fail in the middle
     this.counts = { answered: 0, unavailable: 0, cut: 0 };
     this.going = true;
     this.workers = Array.from({ length: 24 }, (_, n) => this.#work(serverNow, ...people[n % people.length]));
@@ -93,7 +94,7 @@ describe(`faults, ${rounds} rounds`, () => {
     let server = await serve(t, { directory });
     const { data } = postmasterOf(server);
     const people = await addPeople(await connectTo(t, data));
-    const load = new Load(() => server, people);
+    const load = new Load(t, () => server, people);
     for (let round = 0; round < rounds; round++)
       for (const victim of ['server', 'postmaster', 'backend', 'both']) {
         await pause(random(400));
@@ -122,7 +123,7 @@ describe(`faults, ${rounds} rounds`, () => {
     const db = await cluster.database(t);
     const people = await addPeople(db);
     const servers = [await serve(t, { database: db }), await serve(t, { database: db, env: { RECLAIM_PREPARE: 'off' } })];
-    const loads = servers.map((server) => new Load(() => server, people));
+    const loads = servers.map((server) => new Load(t, () => server, people));
     for (let round = 0; round < rounds; round++)
       for (const blow of ['kill9', 'fast', 'immediate', 'terminate']) {
         await pause(random(300));

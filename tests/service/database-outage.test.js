@@ -98,12 +98,15 @@ describe('an outage of the database', () => {
         }
       }
     });
-    for (const mode of ['fast', 'immediate', 'fast']) {
-      await pause(300);
-      await cluster.restart(mode);
-      await assertHealed();
+    try {
+      for (const mode of ['fast', 'immediate', 'fast']) {
+        await pause(300);
+        await cluster.restart(mode);
+        await assertHealed();
+      }
+    } finally {
+      going = false;
     }
-    going = false;
     await Promise.all(load);
     assert.ok(seen[200] > 0);
   });

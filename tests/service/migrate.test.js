@@ -146,11 +146,13 @@ describe('the schema', () => {
     const db = await cluster.database(t);
     await run(t, ['migrate'], { database: db });
     await db.query(
-      `insert into reclaim.schema_migrations select (jsonb_populate_record(m, '{"version": 9999}')).* from reclaim.schema_migrations m where version = 1`,
+      `insert into reclaim.schema_migrations
+       select (jsonb_populate_record(m, jsonb_build_object('version', (select max(version) + 1 from reclaim.schema_migrations)))).*
+       from reclaim.schema_migrations m where version = 1`,
     );
     const server = await serve(t, { database: db, wait: 'nothing' });
     assert.equal((await server.ended()).code, 1);
-    assert.match(server.tail(), /newer|9999/);
+    assert.match(server.tail(), /newer/);
   });
 
   it('is left alone with RECLAIM_MIGRATE=off', async (t) => {

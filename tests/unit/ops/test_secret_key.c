@@ -18,11 +18,12 @@ static bool is_url_safe(const char *key)
 
 static int files_in(const char *path)
 {
-    struct dirent **names = NULL;
-    int count = scandir(path, &names, NULL, NULL);
-    for (int i = 0; i < count; i++)
-        free(names[i]);
-    free(names);
+    int count = 0;
+    DIR *dir = opendir(path);
+    assert_non_null(dir);
+    while (readdir(dir))
+        count++;
+    closedir(dir);
     return count - 2;
 }
 

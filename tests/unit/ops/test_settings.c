@@ -186,6 +186,7 @@ static void the_file_is_read_in_any_section_and_the_environment_wins(void **stat
     AUTO(settings)
     struct settings *s = loaded_from("\xef\xbb\xbf; comment\n"
                                      "RECLAIM_WORKERS=5\r\n"
+                                     "\tRECLAIM_PROBE_HOLD_MS = 120\n" /* no continuation */
                                      "\n"
                                      "[http]\n"
                                      "# comment\n"
@@ -194,6 +195,7 @@ static void the_file_is_read_in_any_section_and_the_environment_wins(void **stat
                                      "[database]\n"
                                      "RECLAIM_DATABASE_URL = host=h dbname='a ;b'");
     assert_int_equal(s->workers, 5);
+    assert_int_equal(s->probe_hold_ms, 120);
     assert_string_equal(s->listen, "[::1]:9000");
     assert_int_equal(s->drain_ms, 7000);
     assert_string_equal(s->database_url, "host=h dbname='a ;b'");
@@ -238,7 +240,7 @@ static void long_lines_are_read_whole_or_refused(void **state UNUSED)
     assert_int_equal(s->workers, 2);
 
     memset(ini, 'x', 18000);
-    memcpy(ini, "RECLAIM_DATA_DIR = ", 19);
+    ini[snprintf(ini, 100, "RECLAIM_DATA_DIR = ")] = 'x';
     snprintf(ini + 17000, 100, "\nRECLAIM_WORKERS = 2\n");
     refused_from(ini, "reclaim.ini, line 1: is too long");
     FILE *file = fopen(in_room("nul.ini"), "we");
@@ -364,6 +366,10 @@ static void settings_that_contradict_each_other_are_refused(void **state UNUSED)
     settings_free(loaded(NULL));
     set("RECLAIM_PROBE_HOLD_MS", "0"); /* off, whatever the jitter */
     settings_free(loaded(NULL));
+    unsetenv("RECLAIM_PROBE_HOLD_SIGMA_MS");
+    set("RECLAIM_PROBE_HOLD_MS", "5"); /* jitter that nobody asked for gives way */
+    AUTO(settings) struct settings *small = loaded(NULL);
+    assert_int_equal(small->probe_hold_sigma_ms, 2);
 
     set("RECLAIM_PROBE_HOLD_MS", "150");
     set("RECLAIM_PROBE_TIMEOUT_MS", "150");

@@ -1,0 +1,34 @@
+-- Puts schema reclaim before public for the role that migrates, and keeps the rest of what is configured for it. New
+-- sessions see it. Runs under the migration lock, with only pg_catalog on the path; harmless when repeated.
+DO $$
+DECLARE
+  configured text;
+  names text[];
+BEGIN
+  -- What a new session of this role in this database gets, in PostgreSQL's order of precedence.
+  SELECT substr(setting, length('search_path=') + 1) INTO configured
+    FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) AS setting
+    WHERE s.setrole IN (0, (SELECT oid FROM pg_roles WHERE rolname = current_user))
+      AND s.setdatabase IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+      AND setting LIKE 'search\_path=%'
+    ORDER BY s.setrole <> 0 DESC, s.setdatabase <> 0 DESC
+    LIMIT 1;
+  IF configured IS NULL THEN
+    SELECT reset_val INTO configured FROM pg_settings WHERE name = 'search_path';
+  END IF;
+
+  -- A name is quoted, with quotes in it doubled, or else means its lower case.
+  names := ARRAY(
+    SELECT coalesce(replace(part[1], '""', '"'), lower(part[2]))
+    FROM regexp_matches(configured, '"((?:[^"]|"")*)"|([^",\s]+)', 'g') AS part);
+
+  IF array_position(names, 'reclaim') < coalesce(array_position(names, 'public'), cardinality(names) + 1) THEN
+    RETURN;
+  END IF;
+  EXECUTE format('ALTER ROLE CURRENT_USER IN DATABASE %I SET search_path = %s', current_database(),
+    (SELECT string_agg(quote_literal(name), ', ' ORDER BY place)
+     FROM unnest(ARRAY['reclaim'] || array_remove(names, 'reclaim')) WITH ORDINALITY AS path (name, place)));
+EXCEPTION WHEN insufficient_privilege THEN
+  NULL; -- a comfort for people; Reclaim itself writes every name in full
+END
+$$;
