@@ -48,6 +48,13 @@ static const struct command {
      "  --format FORMAT    table, csv or json (table)\n"
      "  --config FILE      settings from an INI file; the environment wins\n",
      command_orphans},
+    {"limits", "limits show|reset KEY [--config FILE]", "how often someone asked, and forgetting it",
+     "KEY is ip:ADDRESS, email:ADDRESS or global.\n"
+     "\n"
+     "  show KEY       requests counted in each tier's window, what is left, and how long until one more is let in\n"
+     "  reset KEY      forgets them, at every running instance\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_limits},
     {"doctor", "doctor [--config FILE]", "checks settings, database, privileges, indexes; says what to fix",
      "Looks at everything Reclaim needs and prints a line for each: ok, warn, or FAIL with what to do about it.\n"
      "Exits with 1 when something failed.\n"

@@ -45,6 +45,17 @@ enum err digest_derive(struct str master, const char *purpose, struct digest *re
     return e;
 }
 
+enum err digest_parse(struct str hex, struct digest *ret)
+{
+    struct digest d;
+    size_t len;
+    if (hex.len != DIGEST_HEX_LEN || sodium_hex2bin(d.bytes, sizeof d.bytes, hex.at, hex.len, NULL, &len, NULL) != 0 ||
+        len != sizeof d.bytes)
+        return ERR_INPUT;
+    *ret = d;
+    return OK;
+}
+
 void digest_hex(const struct digest *d, char into[DIGEST_HEX_LEN + 1])
 {
     sodium_bin2hex(into, DIGEST_HEX_LEN + 1, d->bytes, sizeof d->bytes);

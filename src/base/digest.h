@@ -21,7 +21,8 @@ struct digest digest_hmac(const struct digest *key, struct str data);
 enum err digest_derive(struct str master, const char *purpose, struct digest *ret) MUST_CHECK;
 
 void digest_hex(const struct digest *d, char into[DIGEST_HEX_LEN + 1]);
-bool digest_eq(const struct digest *a, const struct digest *b); /* in constant time */
+enum err digest_parse(struct str hex, struct digest *ret) MUST_CHECK; /* 64 hex digits */
+bool digest_eq(const struct digest *a, const struct digest *b);       /* in constant time */
 void secret_wipe(void *at, size_t len);
 
 #endif

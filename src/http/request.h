@@ -60,6 +60,9 @@ void reply_header(struct request *rq, const char *name, const char *value);
 void reply_body(struct request *rq, const char *content_type, struct str body);
 /* `{"error":code,"message":message}`: errors outside /functions/v1. */
 void reply_error(struct request *rq, const char *code, const char *message);
+/* Lets the answer go at once, hold or not, when held answers have nearly used up the connections. For refusals that
+ * depend on counters alone: their time tells nothing, and in a flood they must not keep others out. */
+void reply_unhold_when_crowded(struct request *rq);
 /* The request is the server's again: the caller must not touch it afterwards. */
 void reply_send(struct request *rq, int status);
 

@@ -272,6 +272,15 @@ enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, c
     return visit->state == VISIT_DUE ? answer(visit) : visit_arrived(visit);
 }
 
+void reply_unhold_when_crowded(struct request *rq)
+{
+    const struct loop *loop = visit_of(rq)->loop;
+    const struct server_config *config = &loop->server->config;
+    int places = config->connections_max / config->loops;
+    if (atomic_load(&loop->held) + atomic_load(&loop->working) > places - places / 8)
+        rq->hold = (struct hold){0, 0};
+}
+
 void reply_send(struct request *rq, int status)
 {
     struct visit *visit = visit_of(rq);

@@ -5,6 +5,7 @@
 
 int command_migrate(int argc, char **argv);
 int command_orphans(int argc, char **argv);
+int command_limits(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
 #endif

@@ -4,7 +4,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "limits/store.h"
 #include "recovery/probe.h"
+#include "work/leader.h"
 
 static const struct statement claim_key = {
     .name = "installation_claim_key",
@@ -38,8 +40,9 @@ static const struct statement look_at_ownership = {
     .columns = "has_table:bool has_column:bool has_index:bool has_key:bool sees_all:bool",
 };
 
-static const struct statement *const statements[] = {&probe_find_user, &probe_limit_company_query, &claim_key,
-                                                     &read_key, &look_at_ownership};
+static const struct statement *const statements[] = {&probe_find_user, &probe_find_users, &probe_limit_company_query,
+                                                     &claim_key,       &read_key,         &look_at_ownership,
+                                                     &leader_try,      &leader_ping};
 
 static int64_t deadline(void)
 {
@@ -103,9 +106,9 @@ enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct 
 enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why)
 {
     enum err e = pg_check_statements(pg, statements, COUNT_OF(statements), why);
-    if (e)
+    if (e || (e = pg_check_statements(pg, limits_statements, limits_statement_count, why)))
         return e;
-    const struct statement *const owned[] = {&orphans->has_company, &orphans->list};
+    const struct statement *const owned[] = {&orphans->has_company, &orphans->have_company, &orphans->list};
     struct why drift;
     if (pg_check_statements(pg, owned, COUNT_OF(owned), &drift))
         log_warn("ownership tables unusable: check-email-status answers null", F_STR("why", drift.text));

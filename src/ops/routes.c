@@ -15,12 +15,14 @@ static void openapi(struct request *rq)
     reply_send(rq, 200);
 }
 
-void routes_init(struct routes *r, const struct settings *s, const struct orphan_statements *orphans)
+void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs)
 {
     const struct contract *contract =
         s->contract == CONTRACT_CLEANUP_V1 ? &contract_cleanup_v1 : &contract_registration_recovery;
     r->probe.contract = contract;
-    r->probe.orphans = orphans;
+    r->probe.orphans = needs->orphans;
+    r->probe.identifier_key = needs->identifier_key;
+    r->probe.admission = needs->admission;
     r->families[0] =
         (struct family){.prefix = "/functions/v1/", .cors = true, .refuse = contract_family_refuse, .room = contract};
     r->families[1] = (struct family){.prefix = "/", .refuse = refuse_plainly};
@@ -40,7 +42,12 @@ void routes_configure(struct routes *r, const struct settings *s)
     atomic_store(&r->probe.timeout_ms, s->probe_timeout_ms);
 }
 
-void routes_open(struct routes *r, struct pool *pool)
+enum err routes_open(struct routes *r, struct pool *pool)
 {
-    atomic_store(&r->probe.pool, pool);
+    return probe_open(&r->probe, pool);
+}
+
+void routes_close(struct routes *r)
+{
+    probe_close(&r->probe);
 }

@@ -13,11 +13,18 @@ struct routes {
     struct probe probe;
 };
 
-/* `orphans` must outlive it. */
-void routes_init(struct routes *r, const struct settings *s, const struct orphan_statements *orphans);
+/* What the rooms share; must outlive the routes. */
+struct routes_needs {
+    const struct orphan_statements *orphans;
+    const struct digest *identifier_key;
+    struct admission *admission;
+};
+
+void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs);
 /* What may change while the program runs. */
 void routes_configure(struct routes *r, const struct settings *s);
 /* The database is ready. */
-void routes_open(struct routes *r, struct pool *pool);
+enum err routes_open(struct routes *r, struct pool *pool) MUST_CHECK;
+void routes_close(struct routes *r); /* after the last request */
 
 #endif

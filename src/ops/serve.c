@@ -14,15 +14,18 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "http/server.h"
+#include "limits/store.h"
 #include "ops/database.h"
 #include "ops/health.h"
 #include "ops/process_metrics.h"
 #include "ops/routes.h"
 #include "pg/migrate.h"
+#include "work/leader.h"
 
 #define QUEUE_ROOM 16384
 #define REQUEST_DEADLINE_NS (10 * NS_PER_S)
 #define IDLE_NS (75 * NS_PER_S)
+#define PRUNE_EVERY_NS (600 * NS_PER_S)
 
 METRIC_GAUGE(connections, "reclaim_http_connections", "Open connections of the public listener.");
 METRIC_GAUGE(held, "reclaim_http_held", "Answers that wait for their instant.");
@@ -40,17 +43,24 @@ struct generation {
 
 struct app {
     bool demo;
-    struct generation *now;
-    struct digest key_fingerprint;
+    _Atomic(struct generation *) now;
+    struct digest key_fingerprint, identifier_key;
     sigset_t signals;
     struct cluster *cluster;
     struct pool *pool;
     struct orphan_statements orphans;
+    struct admission *admission;
+    struct leader *leader;
     struct routes routes;
     struct health health;
     struct router ops_router;
     struct server *public, *ops;
 };
+
+static const struct settings *settings_now(struct app *app)
+{
+    return atomic_load(&app->now)->settings;
+}
 
 static double read_connections(void *public)
 {
@@ -83,6 +93,12 @@ static void log_warnings(const struct settings *s)
         log_warn("settings", F_STR("warning", s->warnings.at[i]));
 }
 
+static void configure_limits(struct app *app, const struct settings *s)
+{
+    struct tier_table tiers = settings_tiers(s);
+    admission_configure(app->admission, &tiers);
+}
+
 /* Makes these settings the ones in force; the old ones stay for whoever still reads them. */
 static enum err adopt(struct app *app, struct settings *s)
 {
@@ -92,11 +108,13 @@ static enum err adopt(struct app *app, struct settings *s)
     g->settings = s;
     g->policy = (struct http_policy){s->trusted_proxies.at, s->trusted_proxies.count, s->cors_origins.at,
                                      s->cors_origins.count};
-    g->older = app->now;
-    app->now = g;
+    g->older = atomic_load(&app->now);
+    atomic_store(&app->now, g);
     log_threshold(s->log_level);
     log_warnings(s);
     routes_configure(&app->routes, s);
+    if (app->admission)
+        configure_limits(app, s);
     if (app->public)
         server_set_policy(app->public, &g->policy);
     return OK;
@@ -106,7 +124,7 @@ static void reload(struct app *app)
 {
     struct settings *fresh;
     struct why why;
-    if (settings_reload(app->now->settings, &fresh, &why)) {
+    if (settings_reload(settings_now(app), &fresh, &why)) {
         log_error("reload refused: the old settings stay", F_STR("why", why.text));
         return;
     }
@@ -158,7 +176,7 @@ static enum err fill_demo(struct pg *pg, struct why *why)
 
 static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
 {
-    const struct settings *s = app->now->settings;
+    const struct settings *s = settings_now(app);
     int64_t deadline_ns = clock_ns() + 10 * DATABASE_DEADLINE_NS;
     enum err e = OK;
     if (app->cluster && (e = migrate_standalone(pg, deadline_ns, why)))
@@ -177,10 +195,30 @@ static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
     return OK;
 }
 
+static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
+{
+    struct tier_table tiers = settings_tiers(settings_now(context));
+    return limits_prune(pg, &tiers, deadline_ns);
+}
+
+/* What needs the database, once it can be relied on. */
+static enum err open_rooms(struct app *app, const char *url, const char *direct, struct why *why)
+{
+    const struct settings *s = settings_now(app);
+    struct pool_config pool = {
+        .url = url, .prepare = s->prepare, .connections = (int)s->database_connections, .queue_room = QUEUE_ROOM};
+    struct duty duties[] = {{"prune", PRUNE_EVERY_NS, prune, app}};
+    struct leader_config leader = {direct, duties, COUNT_OF(duties)};
+    if (!(app->pool = pool_start(&pool, why)) || !(app->leader = leader_start(&leader, why)))
+        return ERR_MEMORY;
+    enum err e = admission_open(app->admission, direct, app->pool, why);
+    return e ? e : routes_open(&app->routes, app->pool);
+}
+
 /* Everything that must hold before a request may reach the database. ERR_CLOSED and ERR_TIMEOUT: try again later. */
 static enum err bring_database_up(struct app *app, struct why *why)
 {
-    const struct settings *s = app->now->settings;
+    const struct settings *s = settings_now(app);
     const char *url = app->cluster ? cluster_url(app->cluster) : s->database_url;
     const char *direct = app->cluster ? url : s->database_direct_url;
     AUTO(pg) struct pg *pg = pg_new(direct, PG_PREPARE_OFF);
@@ -188,12 +226,7 @@ static enum err bring_database_up(struct app *app, struct why *why)
     if (e || (e = bring_schema_up(app, pg, why)) || (e = database_claim(pg, &app->key_fingerprint, why)) ||
         (e = database_check_statements(pg, &app->orphans, why)))
         return e;
-
-    app->pool = pool_start(
-        &(struct pool_config){
-            .url = url, .prepare = s->prepare, .connections = (int)s->database_connections, .queue_room = QUEUE_ROOM},
-        why);
-    return app->pool ? OK : ERR_MEMORY;
+    return open_rooms(app, url, direct, why);
 }
 
 /* Until the database is there: 503 to the world, one log line per change of heart. */
@@ -220,7 +253,6 @@ static enum err await_database(struct app *app, bool *ret_stopped)
     gauge_source(&pool_connected, read_connected, app->pool);
     gauge_source(&pool_queued, read_queued, app->pool);
     counter_source(&pool_retries, read_retries, app->pool);
-    routes_open(&app->routes, app->pool);
     atomic_store(&app->health.pool, app->pool);
     log_info("ready");
     return OK;
@@ -237,7 +269,7 @@ static int64_t request_deadline_ns(void)
 
 static enum err listen_all(struct app *app, struct why *why)
 {
-    const struct settings *s = app->now->settings;
+    const struct settings *s = settings_now(app);
     struct server_config config = {
         .name = "public",
         .address = s->listen,
@@ -246,7 +278,7 @@ static enum err listen_all(struct app *app, struct why *why)
         .request_deadline_ns = request_deadline_ns(),
         .idle_ns = IDLE_NS,
         .router = &app->routes.router,
-        .policy = &app->now->policy,
+        .policy = &atomic_load(&app->now)->policy,
     };
     enum err e = server_start(&config, &app->public, why);
     if (e)
@@ -282,6 +314,8 @@ static enum err read_key(struct app *app, const struct settings *s, struct why *
     enum err e = settings_secret_key(s, app->demo, key, why);
     if (!e)
         e = digest_derive(str_of(key), "fingerprint", &app->key_fingerprint);
+    if (!e)
+        e = digest_derive(str_of(key), IDENTIFIER_PURPOSE, &app->identifier_key);
     secret_wipe(key, sizeof key);
     return e;
 }
@@ -298,7 +332,10 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     }
     if ((e = orphan_statements_write(s->ownership.at, s->ownership.count, &app->orphans)))
         return why_set(why, e, "RECLAIM_OWNERSHIP names too much");
-    routes_init(&app->routes, s, &app->orphans);
+    if (!(app->admission = admission_new()))
+        return why_set(why, ERR_MEMORY, "no memory for the limits");
+    configure_limits(app, s);
+    routes_init(&app->routes, s, &(struct routes_needs){&app->orphans, &app->identifier_key, app->admission});
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);
     if (!s->database_url && (e = cluster_start(s->data_dir, &app->cluster, why)))
@@ -313,7 +350,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
 /* Answers under way are given first; then the database goes. */
 static bool close_app(struct app *app)
 {
-    int64_t deadline_ns = clock_ns() + (app->now ? app->now->settings->drain_ms : 0) * NS_PER_MS;
+    int64_t deadline_ns = clock_ns() + (atomic_load(&app->now) ? settings_now(app)->drain_ms : 0) * NS_PER_MS;
     atomic_store(&app->health.draining, true);
     gauge_source(&connections, NULL, NULL);
     gauge_source(&held, NULL, NULL);
@@ -326,16 +363,22 @@ static bool close_app(struct app *app)
         counter_source(&pool_retries, NULL, NULL);
         pool_stop(app->pool, clock_ns() + NS_PER_S);
     }
+    leader_stop(app->leader);
+    if (clean) { /* otherwise an answer is still being worked on, and needs them */
+        routes_close(&app->routes);
+        admission_free(app->admission);
+    }
     if (app->cluster)
         cluster_stop(app->cluster, clock_ns() + 10 * NS_PER_S);
     if (!clean)
-        return false; /* an answer is still being worked on: its memory must stay */
+        return false;
     orphan_statements_free(&app->orphans);
-    while (app->now) {
-        struct generation *older = app->now->older;
-        settings_free(app->now->settings);
-        free(app->now);
-        app->now = older;
+    struct generation *g = atomic_load(&app->now);
+    while (g) {
+        struct generation *older = g->older;
+        settings_free(g->settings);
+        free(g);
+        g = older;
     }
     return true;
 }

@@ -193,3 +193,14 @@ enum err settings_reload(const struct settings *old, struct settings **ret, stru
 {
     return load(old->origin->config_file, old, ret, why);
 }
+
+struct tier_table settings_tiers(const struct settings *s)
+{
+    return (struct tier_table){.of = {
+                                   [TIER_GLOBAL] = s->limit_global,
+                                   [TIER_IP] = s->limit_ip,
+                                   [TIER_EMAIL] = s->limit_email,
+                                   [TIER_EMAIL_VALIDATE] = s->limit_email,
+                                   [TIER_PROBE] = s->limit_probe,
+                               }};
+}

@@ -10,6 +10,7 @@
 
 #include "base/ip.h"
 #include "base/log.h"
+#include "limits/tiers.h"
 #include "pg/pg.h"
 #include "recovery/orphans.h"
 
@@ -35,11 +36,6 @@ struct setting_durations {
     size_t count;
 };
 
-/* So many requests in so many seconds; 0 requests: no limit. */
-struct setting_limit {
-    int64_t requests, seconds;
-};
-
 struct settings {
     /* Database */
     const char *database_url;        /* NULL: the embedded cluster */
@@ -60,6 +56,7 @@ struct settings {
     /* Registration recovery */
     enum contract_name contract;
     int64_t probe_hold_ms, probe_hold_sigma_ms, probe_timeout_ms;
+    struct limit limit_global, limit_ip, limit_email, limit_probe;
 
     /* Keys, files and logs */
     const char *data_dir;
@@ -87,6 +84,8 @@ void settings_cleanup(struct settings **s);
 #define SECRET_KEY_MAX 512
 enum err settings_secret_key(const struct settings *s, bool demo, char into[SECRET_KEY_MAX + 1],
                              struct why *why) MUST_CHECK;
+
+struct tier_table settings_tiers(const struct settings *s);
 
 void settings_print_help(FILE *out);                              /* for --help */
 void settings_print_markdown(FILE *out);                          /* docs/settings.md */

@@ -81,6 +81,15 @@ const struct setting settings_rows[] = {
      .standard = "100", .reloadable = true,
      .help = "Time the probe's company query gets; after that the answer says null."},
 
+    {RECOVERY, ROW("LIMIT_GLOBAL", limit, limit_global, struct limit), .standard = "1000/60", .reloadable = true,
+     .help = "Clean-up requests of everyone together."},
+    {RECOVERY, ROW("LIMIT_IP", limit, limit_ip, struct limit), .standard = "5/60", .reloadable = true,
+     .help = "Clean-up requests of one client address; IPv6 counts by /64."},
+    {RECOVERY, ROW("LIMIT_EMAIL", limit, limit_email, struct limit), .standard = "3/3600", .reloadable = true,
+     .help = "Clean-up requests for one e-mail address; asking for a code and trying one are counted apart."},
+    {RECOVERY, ROW("LIMIT_PROBE", limit, limit_probe, struct limit), .standard = "30/60", .reloadable = true,
+     .help = "Requests to check-email-status of one client address; IPv6 counts by /64."},
+
     {RUNNING, ROW("DATA_DIR", string, data_dir, const char *), .min = 1, .max = 1024, .standard = "./reclaim-data",
      .help = "Directory of the private cluster and of generated keys."},
     {RUNNING, ROW("SECRET_KEY", secret, secret_key, const char *), .min = SECRET_KEY_MIN, .max = SECRET_KEY_MAX,

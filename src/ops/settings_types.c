@@ -162,13 +162,13 @@ static enum err parse_limit(const struct setting *row, struct str text, struct a
     (void)row;
     (void)arena;
     (void)wrong;
-    struct setting_limit limit = {0, 0};
+    struct limit limit = {0, 0};
     struct str seconds = text, requests;
     if (!str_eq(text, STR("off")) &&
         (!str_split(&seconds, '/', &requests) || str_to_i64(requests, 1, 1000000, &limit.requests) ||
          str_to_i64(seconds, 1, 86400, &limit.seconds)))
         return ERR_INPUT;
-    *(struct setting_limit *)field = limit;
+    *(struct limit *)field = limit;
     return OK;
 }
 

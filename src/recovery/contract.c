@@ -1,6 +1,7 @@
 #include "recovery/contract.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/json.h"
 
@@ -29,7 +30,7 @@ const struct contract contract_registration_recovery = {
             [CLEANUP_EXPIRED] = {400, "Invalid request body. Please check your input and try again."},
             [CLEANUP_WRONG_CODE] = {400, "Invalid verification code. Please check the code and try again."},
             [CLEANUP_RATE_LIMITED] = {429, "Rate limit exceeded. Too many requests from this IP address. Please try "
-                                           "again later."},
+                                           "again later: wait %s."},
             [CLEANUP_UNKNOWN_USER] = {404, "User not found. The account may have been deleted already."},
             [CLEANUP_NOT_ORPHANED] = {400, "User has associated data and cannot be deleted."},
             [CLEANUP_FAULT] = {500, "An unexpected error occurred. Please try again later."},
@@ -39,8 +40,7 @@ const struct contract contract_registration_recovery = {
         },
 };
 
-void contract_refuse_as(struct request *rq, const struct contract *contract, enum cleanup_error error, int status,
-                        const char *message)
+static void refuse(struct request *rq, enum cleanup_error error, int status, const char *message, int64_t retry_after)
 {
     char code[32];
     snprintf(code, sizeof code, "ORPHAN_CLEANUP_%03d", (int)error);
@@ -56,13 +56,32 @@ void contract_refuse_as(struct request *rq, const struct contract *contract, enu
     json_key(&w, "code");
     json_str(&w, str_of(code));
     json_key(&w, "message");
-    json_str(&w, str_of(message ? message : contract->errors[error].message));
+    json_str(&w, str_of(message));
     json_key(&w, "httpStatus");
     json_i64(&w, status);
+    if (retry_after) {
+        json_key(&w, "retryAfter");
+        json_i64(&w, retry_after);
+    }
     json_close(&w, '}');
     json_close(&w, '}');
     reply_body(rq, "application/json", arena_copy(rq->arena, buf_str(&out)));
     rq->reply.status = status;
+}
+
+void contract_refuse_as(struct request *rq, const struct contract *contract, enum cleanup_error error, int status,
+                        const char *message)
+{
+    refuse(rq, error, status, message ? message : contract->errors[error].message, 0);
+}
+
+void contract_refuse_limited(struct request *rq, const struct contract *contract, struct str wait, int64_t seconds)
+{
+    const char *sentence = contract->errors[CLEANUP_RATE_LIMITED].message, *place = strstr(sentence, "%s");
+    struct str message =
+        place ? arena_printf(rq->arena, "%.*s%s%s", (int)(place - sentence), sentence, wait.at, place + 2)
+              : str_of(sentence);
+    refuse(rq, CLEANUP_RATE_LIMITED, contract->errors[CLEANUP_RATE_LIMITED].status, message.at, seconds);
 }
 
 void contract_refuse(struct request *rq, const struct contract *contract, enum cleanup_error error)

@@ -33,6 +33,8 @@ void contract_refuse(struct request *rq, const struct contract *contract, enum c
 /* The same where the occasion has a status or a sentence of its own (NULL: the contract's). */
 void contract_refuse_as(struct request *rq, const struct contract *contract, enum cleanup_error error, int status,
                         const char *message);
+/* 003, with how long to wait: in the sentence, where the contract's has a place for it, and in seconds. */
+void contract_refuse_limited(struct request *rq, const struct contract *contract, struct str wait, int64_t seconds);
 /* For the family /functions/v1/, whose room is a struct contract. */
 void contract_family_refuse(struct request *rq, int status);
 

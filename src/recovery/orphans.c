@@ -29,15 +29,28 @@ static void add_owns_something(struct buf *sql, const struct ownership_column *c
                  columns[i].schema, columns[i].table, i, i, columns[i].column);
 }
 
+static void add_has_company(struct buf *sql, const struct ownership_column *columns, size_t count)
+{
+    buf_addz(sql, "CASE WHEN ");
+    add_sees_everything(sql, columns, count);
+    buf_addz(sql, " THEN (");
+    add_owns_something(sql, columns, count);
+    buf_addz(sql, ") END AS has_company");
+}
+
 enum err orphan_statements_write(const struct ownership_column *columns, size_t count, struct orphan_statements *ret)
 {
     AUTO(buf) struct buf sql = buf_new(32768);
-    buf_addz(&sql, "SELECT CASE WHEN ");
-    add_sees_everything(&sql, columns, count);
-    buf_addz(&sql, " THEN (");
-    add_owns_something(&sql, columns, count);
-    buf_addz(&sql, ") END AS has_company FROM auth.users u"
+    buf_addz(&sql, "SELECT ");
+    add_has_company(&sql, columns, count);
+    buf_addz(&sql, " FROM auth.users u"
                    " WHERE u.email = $1 AND u.is_sso_user = false AND u.deleted_at IS NULL");
+    buf_add(&sql, (struct str){"", 1});
+    size_t many_at = sql.len;
+    buf_addz(&sql, "SELECT q.n, ");
+    add_has_company(&sql, columns, count);
+    buf_addz(&sql, " FROM unnest($1::text[]) WITH ORDINALITY AS q(email, n) JOIN auth.users u"
+                   " ON u.email = q.email AND u.is_sso_user = false AND u.deleted_at IS NULL");
     buf_add(&sql, (struct str){"", 1});
     size_t list_at = sql.len;
     buf_addz(&sql, "SELECT u.id, u.email,"
@@ -59,6 +72,7 @@ enum err orphan_statements_write(const struct ownership_column *columns, size_t 
     memcpy(text, sql.at, sql.len);
     *ret = (struct orphan_statements){
         .has_company = {"orphan_has_company", text, 1, "has_company:bool"},
+        .have_company = {"orphan_have_company", text + many_at, 1, "n:int8 has_company:bool"},
         .list = {"orphan_list", text + list_at, 1,
                  "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text"},
         .text = text,

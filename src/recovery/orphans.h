@@ -14,8 +14,9 @@ struct ownership_column {
 /* The statements that depend on the ownership columns, written once at start. */
 struct orphan_statements {
     struct statement has_company; /* $1 address → has_company:bool, null when rows are hidden; no row without a user */
-    struct statement list;        /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
-    char *text;                   /* the memory of both */
+    struct statement have_company; /* $1 addresses → n:int8 has_company:bool, the same for many */
+    struct statement list;         /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
+    char *text;                    /* the memory of all */
 };
 
 enum err orphan_statements_write(const struct ownership_column *columns, size_t count,

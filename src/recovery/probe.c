@@ -4,21 +4,36 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "limits/headers.h"
 #include "recovery/email.h"
 
-/* For the whole look-up, the company query's own time-out included. */
-#define PROBE_DEADLINE_NS (2 * NS_PER_S)
+/* For a whole look-up, the company query's own time-out included. */
+#define LOOKUP_NS (2 * NS_PER_S)
+#define BATCH_MOST 256
+#define WAITING_MOST 16384
 
 METRIC_COUNTER(probes, "reclaim_probe_answers_total", "Answers of check-email-status.", "status", "orphaned");
+METRIC_COUNTER(asked_alone, "reclaim_probe_alone_total", "Look-ups asked for alone because their batch was too slow.");
+
+#define USER_COLUMNS                                                                                                   \
+    "(u.email_confirmed_at IS NOT NULL) AS verified,"                                                                  \
+    " to_char(u.email_confirmed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS verified_at,"           \
+    " to_char(u.last_sign_in_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS last_sign_in_at"
 
 const struct statement probe_find_user = {
     .name = "probe_find_user",
-    .sql = "SELECT (u.email_confirmed_at IS NOT NULL) AS verified,"
-           " to_char(u.email_confirmed_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS verified_at,"
-           " to_char(u.last_sign_in_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS last_sign_in_at"
+    .sql = "SELECT 1::int8 AS n, " USER_COLUMNS
            " FROM auth.users u WHERE u.email = $1 AND u.is_sso_user = false AND u.deleted_at IS NULL",
     .params = 1,
-    .columns = "verified:bool verified_at:text last_sign_in_at:text",
+    .columns = "n:int8 verified:bool verified_at:text last_sign_in_at:text",
+};
+
+const struct statement probe_find_users = {
+    .name = "probe_find_users",
+    .sql = "SELECT q.n, " USER_COLUMNS " FROM unnest($1::text[]) WITH ORDINALITY AS q(email, n) JOIN auth.users u"
+           " ON u.email = q.email AND u.is_sso_user = false AND u.deleted_at IS NULL",
+    .params = 1,
+    .columns = "n:int8 verified:bool verified_at:text last_sign_in_at:text",
 };
 
 const struct statement probe_limit_company_query = {
@@ -30,11 +45,15 @@ const struct statement probe_limit_company_query = {
 
 enum tristate { NO, YES, UNKNOWN };
 
-struct probe_job {
-    struct job job;
+/* One request under way. */
+struct inquiry {
+    struct ticket ticket;
+    struct batch_item item;
+    struct job alone;
     struct request *rq;
     struct probe *probe;
-    const char *email;
+    struct str email; /* absent when the request was malformed */
+    bool found, answered;
 };
 
 static void json_tristate(struct json_writer *w, enum tristate t)
@@ -45,10 +64,12 @@ static void json_tristate(struct json_writer *w, enum tristate t)
         json_bool(w, t == YES);
 }
 
-static void tell(struct request *rq, const struct pg_call *user, enum tristate has_company)
+/* Writes the answer: `row` of `user` is the user's, -1 when there is none. */
+static void tell(struct inquiry *q, const struct pg_call *user, int row, enum tristate has_company)
 {
-    bool registered = user->rows > 0;
-    bool verified = registered && pg_get_bool(user, 0, 0);
+    struct request *rq = q->rq;
+    bool registered = row >= 0;
+    bool verified = registered && pg_get_bool(user, row, 1);
     const char *status = !registered ? "not_registered" : verified ? "registered_verified" : "registered_unverified";
     enum tristate orphaned = !registered ? NO : has_company == UNKNOWN ? UNKNOWN : has_company == YES ? NO : YES;
     counter_add(&probes, 1, status, orphaned == UNKNOWN ? "unknown" : orphaned == YES ? "true" : "false");
@@ -61,9 +82,9 @@ static void tell(struct request *rq, const struct pg_call *user, enum tristate h
     json_key(&w, "status");
     json_str(&w, str_of(status));
     json_key(&w, "verifiedAt");
-    json_str(&w, registered ? pg_get(user, 0, 1) : str_of(NULL));
+    json_str(&w, registered ? pg_get(user, row, 2) : str_of(NULL));
     json_key(&w, "lastSignInAt");
-    json_str(&w, registered ? pg_get(user, 0, 2) : str_of(NULL));
+    json_str(&w, registered ? pg_get(user, row, 3) : str_of(NULL));
     json_key(&w, "hasCompanyData");
     json_tristate(&w, registered ? has_company : NO);
     json_key(&w, "isOrphaned");
@@ -74,17 +95,27 @@ static void tell(struct request *rq, const struct pg_call *user, enum tristate h
     json_close(&w, '}');
     reply_body(rq, "application/json", arena_copy(rq->arena, buf_str(&out)));
     rq->reply.status = 200;
+    q->answered = true;
+}
+
+static void finish(struct inquiry *q, enum err e)
+{
+    if (!q->answered) {
+        log_warn("probe failed", F_STR("error", err_name(e)));
+        contract_family_refuse(q->rq, 503);
+    }
+    reply_send(q->rq, q->rq->reply.status);
 }
 
 /* On a worker: both questions in one trip. The company query has its own short time-out, and whatever becomes of it,
  * what is known of the user is answered. */
-static enum err ask(struct job *job, struct pg *pg)
+static enum err ask_alone(struct job *job, struct pg *pg)
 {
-    struct probe_job *p = OWNER_OF(job, struct probe_job, job);
+    struct inquiry *q = OWNER_OF(job, struct inquiry, alone);
     struct pg_call calls[] = {
-        {.ask = &probe_find_user, .args = {pg_text(p->email)}},
-        {.ask = &probe_limit_company_query, .args = {pg_i64(atomic_load(&p->probe->timeout_ms))}},
-        {.ask = &p->probe->orphans->has_company, .args = {pg_text(p->email)}},
+        {.ask = &probe_find_user, .args = {pg_text(q->email.at)}},
+        {.ask = &probe_limit_company_query, .args = {pg_i64(atomic_load(&q->probe->timeout_ms))}},
+        {.ask = &q->probe->orphans->has_company, .args = {pg_text(q->email.at)}},
     };
     struct pg_call *user = &calls[0], *company = &calls[2];
     enum err e = pg_trip(pg, calls, COUNT_OF(calls), job->deadline_ns);
@@ -97,18 +128,103 @@ static enum err ask(struct job *job, struct pg *pg)
     else if (user->rows > 0)
         log_warn("company query failed", F_STR("sqlstate", company->sqlstate),
                  F_STR("error", e ? err_name(e) : "row security"));
-    tell(p->rq, user, has_company);
+    tell(q, user, user->rows - 1, has_company);
     return OK;
 }
 
-static void answer(struct job *job, enum err e)
+static void asked_alone_done(struct job *job, enum err e)
 {
-    struct probe_job *p = OWNER_OF(job, struct probe_job, job);
-    if (e) {
-        log_warn("probe failed", F_STR("error", err_name(e)));
-        contract_family_refuse(p->rq, 503);
+    finish(OWNER_OF(job, struct inquiry, alone), e);
+}
+
+static struct inquiry *inquiry_of(struct batch_item *item)
+{
+    return OWNER_OF(item, struct inquiry, item);
+}
+
+/* Addresses of e-mail shape hold neither quotes nor backslashes. */
+static void write_addresses(struct buf *out, struct batch_item **items, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        buf_addf(out, "%s\"%.*s\"", i ? "," : "{", STR_ARGS(inquiry_of(items[i])->email));
+    buf_add(out, (struct str){"}", 2}); /* with its NUL */
+}
+
+/* On a worker: the same two questions for many. Those the second one leaves open are asked alone afterwards. */
+static enum err ask_for_all(void *context, struct pg *pg, struct batch_item **items, size_t count)
+{
+    struct probe *probe = context;
+    AUTO(buf) struct buf addresses = buf_new(BATCH_MOST * (EMAIL_MAX + 4));
+    write_addresses(&addresses, items, count);
+    if (addresses.failed)
+        return addresses.failed;
+    int64_t short_ms = atomic_load(&probe->timeout_ms) / 4;
+    struct pg_call calls[] = {
+        {.ask = &probe_find_users, .args = {pg_text(addresses.at)}},
+        {.ask = &probe_limit_company_query, .args = {pg_i64(short_ms ? short_ms : 1)}},
+        {.ask = &probe->orphans->have_company, .args = {pg_text(addresses.at)}},
+    };
+    struct pg_call *users = &calls[0], *companies = &calls[2];
+    enum err e = pg_trip(pg, calls, COUNT_OF(calls), clock_ns() + LOOKUP_NS);
+    if (users->err)
+        return e;
+
+    enum tristate has_company[BATCH_MOST];
+    for (size_t i = 0; i < count; i++)
+        has_company[i] = UNKNOWN;
+    for (int row = 0; companies->err == OK && row < companies->rows; row++)
+        if (!pg_is_null(companies, row, 1))
+            has_company[pg_get_i64(companies, row, 0) - 1] = pg_get_bool(companies, row, 1) ? YES : NO;
+    for (int row = 0; row < users->rows; row++) {
+        size_t i = (size_t)pg_get_i64(users, row, 0) - 1;
+        inquiry_of(items[i])->found = true;
+        if (companies->err == OK)
+            tell(inquiry_of(items[i]), users, row, has_company[i]);
     }
-    reply_send(p->rq, p->rq->reply.status);
+    for (size_t i = 0; i < count; i++)
+        if (!inquiry_of(items[i])->found)
+            tell(inquiry_of(items[i]), users, -1, NO);
+    return OK;
+}
+
+static void asked_for_all(void *context, struct batch_item *item, enum err e)
+{
+    struct probe *probe = context;
+    struct inquiry *q = inquiry_of(item);
+    log_correlate(q->rq->correlation_id);
+    if (!q->answered && e != ERR_CLOSED && e != ERR_TIMEOUT) {
+        counter_add(&asked_alone, 1);
+        q->alone = (struct job){ask_alone, asked_alone_done, q->rq->arrived_ns + LOOKUP_NS, q->rq->correlation_id};
+        if (pool_submit(probe->pool, &q->alone) == OK)
+            return;
+    }
+    finish(q, e);
+}
+
+static void refuse_limited(struct inquiry *q)
+{
+    int64_t seconds = limit_retry_after_s(&q->ticket);
+    contract_refuse_limited(q->rq, q->probe->contract, limit_wait_text(q->rq->arena, seconds), seconds);
+    reply_unhold_when_crowded(q->rq);
+}
+
+static void decided(struct ticket *ticket)
+{
+    struct inquiry *q = OWNER_OF(ticket, struct inquiry, ticket);
+    struct request *rq = q->rq;
+    struct batch *lookup = atomic_load(&q->probe->lookup);
+    limit_headers(rq, ticket);
+    if (ticket->verdict == VERDICT_REFUSED)
+        refuse_limited(q);
+    else if (ticket->verdict == VERDICT_FAULT)
+        contract_family_refuse(rq, 503);
+    else if (!q->email.at)
+        contract_refuse(rq, q->probe->contract, q->probe->contract->malformed);
+    else if (lookup && batch_add(lookup, &q->item) == OK)
+        return;
+    else
+        contract_family_refuse(rq, 503);
+    reply_send(rq, rq->reply.status);
 }
 
 static enum err read_request(struct request *rq, struct str *ret_email)
@@ -130,20 +246,39 @@ static enum err read_request(struct request *rq, struct str *ret_email)
 void probe_handle(struct request *rq)
 {
     struct probe *probe = rq->route->room;
-    struct pool *pool = atomic_load(&probe->pool);
-    struct str email;
-    if (read_request(rq, &email)) {
-        contract_refuse(rq, probe->contract, probe->contract->malformed);
-        reply_send(rq, rq->reply.status);
+    struct inquiry *q = arena_take(rq->arena, sizeof *q);
+    if (!q) {
+        contract_family_refuse(rq, 503);
+        reply_send(rq, 503);
         return;
     }
-    struct probe_job *p = arena_take(rq->arena, sizeof *p);
-    if (p) {
-        *p = (struct probe_job){
-            {ask, answer, rq->arrived_ns + PROBE_DEADLINE_NS, rq->correlation_id}, rq, probe, email.at};
-        if (pool && pool_submit(pool, &p->job) == OK)
-            return;
-    }
-    contract_family_refuse(rq, 503);
-    reply_send(rq, 503);
+    q->rq = rq;
+    q->probe = probe;
+    q->ticket.decided = decided;
+    if (read_request(rq, &q->email))
+        q->email = str_of(NULL);
+    ticket_charge(probe->admission, &q->ticket, charge_ip(TIER_PROBE, probe->identifier_key, &rq->client));
+    admission_ask(probe->admission, &q->ticket);
+}
+
+enum err probe_open(struct probe *probe, struct pool *pool)
+{
+    struct batch *lookup = batch_new(&(struct batch_config){.pool = pool,
+                                                            .most = BATCH_MOST,
+                                                            .room = WAITING_MOST,
+                                                            .in_flight = 2,
+                                                            .patience_ns = LOOKUP_NS,
+                                                            .context = probe,
+                                                            .run = ask_for_all,
+                                                            .done = asked_for_all});
+    if (!lookup)
+        return ERR_MEMORY;
+    probe->pool = pool;
+    atomic_store(&probe->lookup, lookup);
+    return OK;
+}
+
+void probe_close(struct probe *probe)
+{
+    batch_free(atomic_exchange(&probe->lookup, NULL));
 }

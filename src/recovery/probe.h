@@ -1,23 +1,32 @@
-/* POST /functions/v1/check-email-status: how far did this address get with its registration? */
+/* POST /functions/v1/check-email-status: how far did this address get with its registration?
+ *
+ * Limited per client address; look-ups of many requests share a statement, and one that is slow is asked for alone. */
 #ifndef RECOVERY_PROBE_H
 #define RECOVERY_PROBE_H
 
 #include "http/router.h"
-#include "pg/pool.h"
+#include "limits/admission.h"
 #include "recovery/contract.h"
 #include "recovery/orphans.h"
 
 struct probe {
-    _Atomic(struct pool *) pool; /* NULL until the database is ready: 503 */
     const struct contract *contract;
     const struct orphan_statements *orphans;
+    const struct digest *identifier_key; /* hashes client addresses */
+    struct admission *admission;
     struct hold_rule hold;
-    _Atomic int64_t timeout_ms; /* for the company query; then its answer is null */
+    _Atomic int64_t timeout_ms;     /* for the company query; then its answer is null */
+    _Atomic(struct batch *) lookup; /* NULL until the database is ready: 503 */
+    struct pool *pool;              /* for what is asked alone */
 };
+
+/* The database is ready. */
+enum err probe_open(struct probe *probe, struct pool *pool) MUST_CHECK;
+void probe_close(struct probe *probe); /* after the last request */
 
 /* The handler; its route's room is a struct probe. */
 void probe_handle(struct request *rq);
 
-extern const struct statement probe_find_user, probe_limit_company_query;
+extern const struct statement probe_find_user, probe_find_users, probe_limit_company_query;
 
 #endif

@@ -163,6 +163,7 @@ export async function serve(scope, { database, env = {}, args = [], wait = 'read
     RECLAIM_OPS_LISTEN: '127.0.0.1:0',
     RECLAIM_PROBE_HOLD_MS: '0',
     RECLAIM_PROBE_HOLD_SIGMA_MS: '0',
+    RECLAIM_LIMIT_PROBE: 'off',
     RECLAIM_DATABASE_URL: database?.url ?? database,
     ...env,
   };

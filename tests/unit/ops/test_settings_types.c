@@ -25,7 +25,7 @@ union field {
     int64_t n;
     int choice;
     bool on;
-    struct setting_limit limit;
+    struct limit limit;
     struct setting_durations durations;
     struct setting_cidrs cidrs;
     struct setting_strings strings;

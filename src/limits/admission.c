@@ -1,0 +1,357 @@
+#include "limits/admission.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/metrics.h"
+
+#define BATCH_MOST 512
+#define WAITING_MOST 16384
+#define REFUSALS_KEPT 65536
+#define PATIENCE_NS (2 * NS_PER_S)
+
+METRIC_COUNTER(verdicts, "reclaim_limit_decisions_total", "Requests that asked to be let in.", "verdict", "source");
+METRIC_COUNTER(refusing, "reclaim_limit_refusals_total", "Refusals, by each tier that had no room.", "tier");
+
+const struct statement admission_decide = {
+    .name = "admission_decide",
+    .sql = "SELECT admitted, counts, leaves_us, waits_us"
+           " FROM reclaim.admit($1::text[], $2::int4[], $3::int4[], $4::int4[])",
+    .params = 4,
+    .columns = "admitted:bool[] counts:int4[] leaves_us:int8[] waits_us:int8[]",
+};
+
+struct admission {
+    pthread_mutex_t lock; /* for tiers */
+    struct tier_table tiers;
+    struct refusals *refusals;
+    struct listener *listener;
+    _Atomic(struct batch *) batch; /* NULL until the database is ready */
+};
+
+/* One statement's worth of distinct keys. */
+struct keys {
+    const struct standing *of[BATCH_MOST * CHARGES_MAX];
+    size_t count;
+    uint16_t slots[4096]; /* open addressing: number of a key, 0 for none */
+};
+_Static_assert(BATCH_MOST *CHARGES_MAX * 2 < COUNT_OF(((struct keys *)0)->slots), "the table must stay half empty");
+
+static bool same_key(const struct standing *a, const struct standing *b)
+{
+    return a->charge.tier == b->charge.tier && a->limit.requests == b->limit.requests &&
+           a->limit.seconds == b->limit.seconds &&
+           memcmp(&a->charge.subject, &b->charge.subject, sizeof a->charge.subject) == 0;
+}
+
+/* The number of this standing's key in the statement, counting from 1. */
+static size_t key_number(struct keys *keys, const struct standing *s)
+{
+    size_t hash;
+    memcpy(&hash, s->charge.subject.bytes, sizeof hash);
+    for (size_t at = hash + (size_t)s->charge.tier;; at++) {
+        uint16_t *slot = &keys->slots[at % COUNT_OF(keys->slots)];
+        if (*slot && !same_key(keys->of[*slot - 1], s))
+            continue;
+        if (!*slot) {
+            keys->of[keys->count] = s;
+            *slot = (uint16_t)++keys->count;
+        }
+        return *slot;
+    }
+}
+
+static struct ticket *ticket_of(struct batch_item *item)
+{
+    return OWNER_OF(item, struct ticket, item);
+}
+
+struct question {
+    struct buf keys, limits, windows, requests; /* array literals */
+};
+
+static void question_free(struct question *q)
+{
+    buf_free(&q->keys);
+    buf_free(&q->limits);
+    buf_free(&q->windows);
+    buf_free(&q->requests);
+}
+
+static enum err question_write(struct question *q, struct keys *keys, struct batch_item **items, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct ticket *t = ticket_of(items[i]);
+        for (size_t place = 0; place < CHARGES_MAX; place++)
+            buf_addf(&q->requests, "%c%zu", i + place ? ',' : '{',
+                     place < t->count ? key_number(keys, &t->tiers[place]) : 0);
+    }
+    for (size_t k = 0; k < keys->count; k++) {
+        char key[CHARGE_KEY_MAX], before = k ? ',' : '{';
+        charge_key(&keys->of[k]->charge, key);
+        buf_addf(&q->keys, "%c%s", before, key);
+        buf_addf(&q->limits, "%c%lld", before, (long long)keys->of[k]->limit.requests);
+        buf_addf(&q->windows, "%c%lld", before, (long long)keys->of[k]->limit.seconds);
+    }
+    struct buf *all[] = {&q->keys, &q->limits, &q->windows, &q->requests};
+    enum err e = OK;
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        buf_add(all[i], (struct str){"}", 2}); /* with its NUL */
+        e = all[i]->failed ? all[i]->failed : e;
+    }
+    return e;
+}
+
+/* Reads the next number of "{1,2,3}" off *rest. */
+static int64_t next_number(struct str *rest)
+{
+    struct str part = {NULL, 0};
+    int64_t n = 0;
+    if (rest->len && (rest->at[0] == '{' || rest->at[0] == ','))
+        *rest = (struct str){rest->at + 1, rest->len - 1};
+    size_t len = 0;
+    while (len < rest->len && rest->at[len] != ',' && rest->at[len] != '}')
+        len++;
+    part = (struct str){rest->at, len};
+    *rest = (struct str){rest->at + len, rest->len - len};
+    return str_to_i64(part, INT64_MIN + 1, INT64_MAX, &n) ? 0 : n;
+}
+
+struct answer {
+    struct str admitted, counts;
+    int64_t leaves_ns[BATCH_MOST * CHARGES_MAX], waits_ns[BATCH_MOST * CHARGES_MAX];
+};
+
+static void answer_read(struct answer *a, const struct pg_call *call, size_t keys)
+{
+    a->admitted = pg_get(call, 0, 0);
+    a->counts = pg_get(call, 0, 1);
+    struct str leaves = pg_get(call, 0, 2), waits = pg_get(call, 0, 3);
+    for (size_t k = 0; k < keys; k++) {
+        a->leaves_ns[k] = next_number(&leaves) * NS_PER_US;
+        a->waits_ns[k] = next_number(&waits) * NS_PER_US;
+    }
+}
+
+/* Fills in the verdict of one request; the answer is read in the order in which it was asked. */
+static void ticket_settle(struct ticket *t, struct keys *keys, struct answer *a, size_t number)
+{
+    bool admitted = a->admitted.at[1 + 2 * number] == 't';
+    for (size_t place = 0; place < CHARGES_MAX; place++) {
+        int64_t counted = next_number(&a->counts);
+        if (place >= t->count)
+            continue;
+        struct standing *s = &t->tiers[place];
+        size_t k = key_number(keys, s) - 1;
+        s->remaining = counted < s->limit.requests ? s->limit.requests - counted : 0;
+        s->reset_ns = a->leaves_ns[k];
+        s->wait_ns = s->remaining ? 0 : a->waits_ns[k];
+    }
+    t->verdict = admitted ? VERDICT_ADMITTED : VERDICT_REFUSED;
+}
+
+/* Whoever is full now stays so until enough has left its window, whatever happens meanwhile but a reset. */
+static void learn(struct admission *a, const struct keys *keys, const struct answer *answer, int64_t now_ns)
+{
+    for (size_t k = 0; k < keys->count; k++)
+        if (answer->waits_ns[k] > 0)
+            refusals_learn(a->refusals, &keys->of[k]->charge, &keys->of[k]->limit, now_ns + answer->waits_ns[k]);
+}
+
+static enum err decide(void *context, struct pg *pg, struct batch_item **items, size_t count)
+{
+    struct admission *a = context;
+    struct question q = {buf_new(1 << 20), buf_new(1 << 16), buf_new(1 << 16), buf_new(1 << 16)};
+    struct keys *keys = calloc(1, sizeof *keys);
+    struct answer *answer = calloc(1, sizeof *answer);
+    enum err e = keys && answer ? question_write(&q, keys, items, count) : ERR_MEMORY;
+    if (!e) {
+        struct pg_call call = {
+            .ask = &admission_decide,
+            .args = {pg_text(q.keys.at), pg_text(q.limits.at), pg_text(q.windows.at), pg_text(q.requests.at)}};
+        e = pg_ask(pg, &call, clock_ns() + PATIENCE_NS);
+        if (!e) {
+            answer_read(answer, &call, keys->count);
+            for (size_t i = 0; i < count; i++)
+                ticket_settle(ticket_of(items[i]), keys, answer, i);
+            learn(a, keys, answer, clock_ns());
+        }
+    }
+    free(answer);
+    free(keys);
+    question_free(&q);
+    return e;
+}
+
+static void tell(struct ticket *t, const char *source)
+{
+    static const char *const names[] = {"none", "admitted", "refused", "fault"};
+    counter_add(&verdicts, 1, names[t->verdict], source);
+    for (size_t i = 0; i < t->count && t->verdict == VERDICT_REFUSED; i++)
+        if (t->tiers[i].wait_ns > 0)
+            counter_add(&refusing, 1, tier_name(t->tiers[i].charge.tier));
+    t->decided(t);
+}
+
+static void decided(void *context, struct batch_item *item, enum err e)
+{
+    (void)context;
+    struct ticket *t = ticket_of(item);
+    if (e) {
+        t->verdict = VERDICT_FAULT;
+        t->fault = e;
+    }
+    tell(t, "database");
+}
+
+/* A key of reclaim.rate_limits, back into what it counts. Unknown keys are of no concern here. */
+static bool charge_parse(struct str key, struct charge *ret)
+{
+    struct str rest = key, name;
+    if (!str_split(&rest, ':', &name))
+        return false;
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        if (!str_eq(name, str_of(tier_name((enum tier)tier))))
+            continue;
+        *ret = (struct charge){.tier = (enum tier)tier};
+        return tier == TIER_GLOBAL || digest_parse(rest, &ret->subject) == OK;
+    }
+    return false;
+}
+
+static void heard(void *context, const char *channel, const char *payload)
+{
+    (void)channel;
+    struct admission *a = context;
+    struct charge charge;
+    if (charge_parse(str_of(payload), &charge))
+        refusals_forget(a->refusals, &charge);
+    else
+        refusals_forget(a->refusals, NULL);
+}
+
+static void alive(void *context, bool is_alive)
+{
+    struct admission *a = context;
+    if (is_alive)
+        refusals_forget(a->refusals, NULL); /* a reset may have gone unheard */
+}
+
+struct admission *admission_new(void)
+{
+    struct admission *a = calloc(1, sizeof *a);
+    if (!a)
+        return NULL;
+    pthread_mutex_init(&a->lock, NULL);
+    if (!(a->refusals = refusals_new(REFUSALS_KEPT))) {
+        admission_free(a);
+        return NULL;
+    }
+    return a;
+}
+
+void admission_free(struct admission *a)
+{
+    if (!a)
+        return;
+    if (a->listener)
+        listener_stop(a->listener);
+    batch_free(atomic_load(&a->batch));
+    refusals_free(a->refusals);
+    pthread_mutex_destroy(&a->lock);
+    free(a);
+}
+
+void admission_configure(struct admission *a, const struct tier_table *tiers)
+{
+    pthread_mutex_lock(&a->lock);
+    a->tiers = *tiers;
+    pthread_mutex_unlock(&a->lock);
+    refusals_forget(a->refusals, NULL);
+}
+
+enum err admission_open(struct admission *a, const char *direct_url, struct pool *pool, struct why *why)
+{
+    static const char *const channels[] = {LIMITS_CHANNEL, NULL};
+    struct listener_config listen = {direct_url, channels, a, heard, alive};
+    struct batch_config config = {.pool = pool,
+                                  .most = BATCH_MOST,
+                                  .room = WAITING_MOST,
+                                  .in_flight = 1,
+                                  .patience_ns = PATIENCE_NS,
+                                  .context = a,
+                                  .run = decide,
+                                  .done = decided};
+    if (!(a->listener = listener_start(&listen, why)))
+        return ERR_SYSTEM;
+    struct batch *batch = batch_new(&config);
+    if (!batch)
+        return why_set(why, ERR_MEMORY, "no memory for the limits");
+    atomic_store(&a->batch, batch);
+    return OK;
+}
+
+void ticket_charge(struct admission *a, struct ticket *t, struct charge charge)
+{
+    pthread_mutex_lock(&a->lock);
+    struct limit limit = a->tiers.of[charge.tier];
+    pthread_mutex_unlock(&a->lock);
+    if (limit.requests && t->count < CHARGES_MAX)
+        t->tiers[t->count++] = (struct standing){.charge = charge, .limit = limit, .remaining = limit.requests};
+}
+
+bool admission_is_listening(const struct admission *a)
+{
+    return atomic_load(&a->batch) && listener_is_alive(a->listener);
+}
+
+static bool refused_from_memory(struct admission *a, struct ticket *t)
+{
+    if (!admission_is_listening(a))
+        return false;
+    int64_t now_ns = clock_ns();
+    bool refused = false;
+    for (size_t i = 0; i < t->count; i++) {
+        struct standing *s = &t->tiers[i];
+        int64_t until_ns = refusals_until(a->refusals, &s->charge, &s->limit, now_ns);
+        if (!until_ns)
+            continue;
+        s->remaining = 0;
+        s->wait_ns = s->reset_ns = until_ns - now_ns;
+        refused = true;
+    }
+    return refused;
+}
+
+void admission_ask(struct admission *a, struct ticket *t)
+{
+    struct batch *batch = atomic_load(&a->batch);
+    if (t->count == 0) {
+        t->verdict = VERDICT_ADMITTED;
+        tell(t, "unlimited");
+    } else if (refused_from_memory(a, t)) {
+        t->verdict = VERDICT_REFUSED;
+        tell(t, "memory");
+    } else if (!batch || batch_add(batch, &t->item)) {
+        t->verdict = VERDICT_FAULT;
+        t->fault = batch ? ERR_FULL : ERR_CLOSED;
+        tell(t, "database");
+    }
+}
+
+const struct standing *ticket_tightest(const struct ticket *t)
+{
+    const struct standing *tightest = NULL;
+    for (size_t i = 0; i < t->count; i++) {
+        const struct standing *s = &t->tiers[i];
+        bool tighter = !tightest || (t->verdict == VERDICT_REFUSED ? s->wait_ns > tightest->wait_ns
+                                                                   : s->remaining < tightest->remaining);
+        if (tighter)
+            tightest = s;
+    }
+    return tightest;
+}

@@ -1,0 +1,20 @@
+/* Refusals known to last: until then they are given from memory, without asking the database.
+ *
+ * An entry is for one subject of one tier under one limit, holds a monotonic deadline, and is never extended by being
+ * used. Bounded in number; when full, the one that ends soonest makes room. Safe from any thread. */
+#ifndef LIMITS_REFUSALS_H
+#define LIMITS_REFUSALS_H
+
+#include "limits/tiers.h"
+
+struct refusals;
+
+struct refusals *refusals_new(size_t entries) MUST_CHECK;
+void refusals_free(struct refusals *r);
+
+void refusals_learn(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t until_ns);
+/* Until when; 0 when nothing is known. */
+int64_t refusals_until(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t now_ns);
+void refusals_forget(struct refusals *r, const struct charge *c); /* NULL: everything */
+
+#endif

@@ -1,0 +1,81 @@
+#include "limits/store.h"
+
+#include "limits/admission.h"
+
+static const struct statement declare_tier = {
+    .name = "limits_declare_tier",
+    .sql = "INSERT INTO reclaim.rate_limit_tiers AS t (tier, window_seconds) VALUES ($1, $2::int4)"
+           " ON CONFLICT (tier) DO UPDATE SET window_seconds = excluded.window_seconds"
+           " WHERE t.window_seconds <> excluded.window_seconds",
+    .params = 2,
+    .columns = "",
+};
+
+static const struct statement prune = {
+    .name = "limits_prune",
+    .sql = "SELECT reclaim.cleanup_old_rate_limit_buckets() AS deleted",
+    .params = 0,
+    .columns = "deleted:int4",
+};
+
+static const struct statement look = {
+    .name = "limits_look",
+    .sql = "SELECT c.count, CASE WHEN c.count < $2::int4 THEN 0"
+           " ELSE coalesce(reclaim.limit_wait_us($1, $2::int4, $3::int4, c.count, c.now), 0) END AS wait_us"
+           " FROM (SELECT coalesce(sum(r.count), 0)::int4 AS count, t.now FROM (SELECT reclaim.limit_clock() AS now) t"
+           "  LEFT JOIN reclaim.rate_limits r ON r.key = $1 AND r.bucket_time > t.now - make_interval(secs => $3::int4 "
+           "+ 1)"
+           "  GROUP BY t.now) c",
+    .params = 3,
+    .columns = "count:int4 wait_us:int8",
+};
+
+static const struct statement forget = {
+    .name = "limits_forget",
+    .sql = "DELETE FROM reclaim.rate_limits WHERE key = $1",
+    .params = 1,
+    .columns = "",
+};
+
+/* Behind the deletion in the same transaction: whoever hears it finds the counts gone. */
+static const struct statement notify = {
+    .name = "limits_notify",
+    .sql = "SELECT pg_catalog.pg_notify('" LIMITS_CHANNEL "', $1)::text AS sent",
+    .params = 1,
+    .columns = "sent:text",
+};
+
+const struct statement *const limits_statements[] = {&admission_decide, &declare_tier, &prune, &look, &forget, &notify};
+const size_t limits_statement_count = COUNT_OF(limits_statements);
+
+enum err limits_prune(struct pg *pg, const struct tier_table *tiers, int64_t deadline_ns)
+{
+    struct pg_call calls[TIER_COUNT + 1];
+    size_t count = 0;
+    for (int tier = 0; tier < TIER_COUNT; tier++)
+        if (tiers->of[tier].requests)
+            calls[count++] = (struct pg_call){
+                .ask = &declare_tier, .args = {pg_text(tier_name((enum tier)tier)), pg_i64(tiers->of[tier].seconds)}};
+    calls[count++] = (struct pg_call){.ask = &prune};
+    return pg_trip(pg, calls, count, deadline_ns);
+}
+
+enum err limits_look(struct pg *pg, const struct charge *c, const struct limit *limit, int64_t deadline_ns,
+                     struct limit_state *ret)
+{
+    char key[CHARGE_KEY_MAX];
+    charge_key(c, key);
+    struct pg_call call = {.ask = &look, .args = {pg_text(key), pg_i64(limit->requests), pg_i64(limit->seconds)}};
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    if (!e)
+        *ret = (struct limit_state){pg_get_i64(&call, 0, 0), pg_get_i64(&call, 0, 1)};
+    return e;
+}
+
+enum err limits_reset(struct pg *pg, const struct charge *c, int64_t deadline_ns)
+{
+    char key[CHARGE_KEY_MAX];
+    charge_key(c, key);
+    struct pg_call calls[] = {{.ask = &forget, .args = {pg_text(key)}}, {.ask = &notify, .args = {pg_text(key)}}};
+    return pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
+}

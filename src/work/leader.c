@@ -1,0 +1,143 @@
+#include "work/leader.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+
+#define LOOK_EVERY_MS 1000
+#define LOOK_NS (2 * NS_PER_S)
+#define DUTY_NS (60 * NS_PER_S)
+
+METRIC_GAUGE(leading, "reclaim_leader", "1 while this instance is the leader.");
+METRIC_COUNTER(duties_run, "reclaim_leader_duties_total", "Duties the leader has done.", "duty", "outcome");
+
+const struct statement leader_try = {
+    .name = "leader_try",
+    .sql = "SELECT pg_catalog.pg_try_advisory_lock(7233173838382854241) AS mine",
+    .params = 0,
+    .columns = "mine:bool",
+};
+
+const struct statement leader_ping = {
+    .name = "leader_ping",
+    .sql = "SELECT true AS here",
+    .params = 0,
+    .columns = "here:bool",
+};
+
+struct leader {
+    struct leader_config config;
+    struct duty duties[DUTIES_MAX];
+    int64_t due_ns[DUTIES_MAX];
+    struct pg *pg;
+    pthread_t thread;
+    int stop_fd; /* readable once it is to end */
+    atomic_bool mine;
+};
+
+static bool told_to_stop(struct leader *l, int wait_ms)
+{
+    struct pollfd stop = {l->stop_fd, POLLIN, 0};
+    return poll(&stop, 1, wait_ms) > 0;
+}
+
+static void set_mine(struct leader *l, bool mine)
+{
+    if (atomic_exchange(&l->mine, mine) == mine)
+        return;
+    gauge_set(&leading, mine);
+    log_info(mine ? "leading" : "no longer leading");
+    for (size_t i = 0; i < l->config.duty_count; i++)
+        l->due_ns[i] = clock_ns(); /* a new leader catches up at once */
+}
+
+/* Keeps the connection, and through it the lock, or tries to get them. */
+static void look(struct leader *l)
+{
+    int64_t deadline_ns = clock_ns() + LOOK_NS;
+    if (!pg_is_up(l->pg) && pg_connect(l->pg, deadline_ns, NULL)) {
+        set_mine(l, false);
+        return;
+    }
+    struct pg_call call = {.ask = atomic_load(&l->mine) ? &leader_ping : &leader_try};
+    if (pg_ask(l->pg, &call, deadline_ns) || call.rows != 1) {
+        pg_disconnect(l->pg); /* whoever asks next must find the lock free, not half held */
+        set_mine(l, false);
+        return;
+    }
+    set_mine(l, pg_get_bool(&call, 0, 0));
+}
+
+static void do_duties(struct leader *l)
+{
+    for (size_t i = 0; i < l->config.duty_count && atomic_load(&l->mine); i++) {
+        const struct duty *duty = &l->duties[i];
+        if (clock_ns() < l->due_ns[i])
+            continue;
+        l->due_ns[i] = clock_ns() + duty->every_ns;
+        enum err e = duty->run(duty->context, l->pg, clock_ns() + DUTY_NS);
+        counter_add(&duties_run, 1, duty->name, e ? "failed" : "done");
+        if (e)
+            log_warn("duty failed", F_STR("duty", duty->name), F_STR("error", err_name(e)));
+        if (!pg_is_up(l->pg))
+            set_mine(l, false);
+    }
+}
+
+static void *lead(void *context)
+{
+    struct leader *l = context;
+    do {
+        look(l);
+        do_duties(l);
+    } while (!told_to_stop(l, LOOK_EVERY_MS));
+    pg_disconnect(l->pg);
+    set_mine(l, false);
+    return NULL;
+}
+
+struct leader *leader_start(const struct leader_config *config, struct why *why)
+{
+    struct leader *l = calloc(1, sizeof *l);
+    if (!l)
+        goto no_memory;
+    l->config = *config;
+    for (size_t i = 0; i < config->duty_count; i++)
+        l->duties[i] = config->duties[i];
+    l->stop_fd = eventfd(0, EFD_CLOEXEC);
+    l->pg = pg_new(config->direct_url, PG_PREPARE_OFF);
+    if (l->stop_fd >= 0 && l->pg && pthread_create(&l->thread, NULL, lead, l) == 0)
+        return l;
+    if (l->stop_fd >= 0)
+        close(l->stop_fd);
+    pg_free(l->pg);
+    free(l);
+no_memory:
+    why_set(why, ERR_MEMORY, "no memory or no thread for leadership");
+    return NULL;
+}
+
+void leader_stop(struct leader *l)
+{
+    if (!l)
+        return;
+    uint64_t one = 1;
+    ssize_t written = write(l->stop_fd, &one, sizeof one);
+    (void)written;
+    pthread_join(l->thread, NULL);
+    close(l->stop_fd);
+    pg_free(l->pg);
+    free(l);
+}
+
+bool leader_is_me(const struct leader *l)
+{
+    return atomic_load(&l->mine);
+}

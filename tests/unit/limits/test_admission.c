@@ -1,0 +1,323 @@
+/* Admission against a real PostgreSQL whose limits go by a clock that the test moves. */
+#include "limits/admission.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "../base/unit.h"
+#include "../pg/server.h"
+#include "base/clock.h"
+#include "limits/store.h"
+#include "pg/migrate.h"
+
+static struct server *server;
+static struct pg *pg;
+static struct pool *pool;
+static struct admission *admission;
+static int64_t now_us; /* what the database takes for the time */
+static uint64_t seed = 88172645463325252u;
+
+static void set_clock(int64_t us)
+{
+    char sql[128];
+    now_us = us;
+    snprintf(sql, sizeof sql, "UPDATE public.test_clock SET us = %lld", (long long)us);
+    must_run(pg, sql);
+}
+
+static int set_up(void **state UNUSED)
+{
+    const struct migration *all;
+    size_t count;
+    struct migrate_report report;
+    struct why why = {""};
+    server = server_start("synchronous_commit=off");
+    pg = must_connect(server_url(server), PG_PREPARE_OFF);
+    assert_int_equal(migrations_embedded(&all, &count, &why), OK);
+    assert_int_equal(migrate_up(pg, all, count, clock_ns() + 60 * NS_PER_S, &report, &why), OK);
+    must_run(pg, "CREATE TABLE public.test_clock (us int8); INSERT INTO public.test_clock VALUES (0);"
+                 "CREATE OR REPLACE FUNCTION reclaim.limit_clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS"
+                 " 'SELECT ''2030-01-01Z''::timestamptz + us * ''1 us''::interval FROM public.test_clock'");
+    pool = pool_start(&(struct pool_config){.url = server_url(server), .connections = 4, .queue_room = 4096}, &why);
+    assert_non_null(pool);
+    admission = admission_new();
+    assert_non_null(admission);
+    assert_int_equal(admission_open(admission, server_url(server), pool, &why), OK);
+    while (pool_look(pool).connected == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 10 * NS_PER_MS}, NULL);
+    return 0;
+}
+
+static int tear_down(void **state UNUSED)
+{
+    pool_stop(pool, clock_ns() + 5 * NS_PER_S);
+    admission_free(admission);
+    pg_free(pg);
+    server_free(server);
+    return 0;
+}
+
+/* One caller, who waits for the verdict. */
+struct caller {
+    struct ticket ticket;
+    pthread_mutex_t lock;
+    pthread_cond_t told;
+    bool decided;
+};
+
+static void caller_told(struct ticket *t)
+{
+    struct caller *c = OWNER_OF(t, struct caller, ticket);
+    pthread_mutex_lock(&c->lock);
+    c->decided = true;
+    pthread_cond_signal(&c->told);
+    pthread_mutex_unlock(&c->lock);
+}
+
+static void caller_ask(struct caller *c, const struct charge *charges, size_t count)
+{
+    *c = (struct caller){.ticket = {.decided = caller_told}};
+    pthread_mutex_init(&c->lock, NULL);
+    pthread_cond_init(&c->told, NULL);
+    for (size_t i = 0; i < count; i++)
+        ticket_charge(admission, &c->ticket, charges[i]);
+    admission_ask(admission, &c->ticket);
+}
+
+static enum verdict caller_wait(struct caller *c)
+{
+    pthread_mutex_lock(&c->lock);
+    while (!c->decided)
+        pthread_cond_wait(&c->told, &c->lock);
+    pthread_mutex_unlock(&c->lock);
+    pthread_mutex_destroy(&c->lock);
+    pthread_cond_destroy(&c->told);
+    return c->ticket.verdict;
+}
+
+static enum verdict ask(struct ticket *ret, const struct charge *charges, size_t count)
+{
+    struct caller c;
+    caller_ask(&c, charges, count);
+    enum verdict v = caller_wait(&c);
+    if (ret)
+        *ret = c.ticket;
+    return v;
+}
+
+static struct charge client(uint64_t number)
+{
+    static const struct digest key = {{7}};
+    return charge_email(TIER_IP, &key, (struct str){(const char *)&number, sizeof number});
+}
+
+static struct charge address(uint64_t number)
+{
+    static const struct digest key = {{8}};
+    return charge_email(TIER_EMAIL, &key, (struct str){(const char *)&number, sizeof number});
+}
+
+/* Forgets what is in memory, so that the database decides. */
+static void limits_are(struct limit global, struct limit ip, struct limit email)
+{
+    struct tier_table tiers = {.of = {[TIER_GLOBAL] = global, [TIER_IP] = ip, [TIER_EMAIL] = email}};
+    admission_configure(admission, &tiers);
+}
+
+static const struct limit off = {0, 0};
+
+static void a_hundred_at_once_against_five_admit_exactly_five(void **state UNUSED)
+{
+    for (uint64_t round = 0; round < 20; round++) {
+        limits_are(off, (struct limit){5, 60}, off);
+        struct charge c = client(1000 + round);
+        struct caller *callers = calloc(100, sizeof *callers);
+        int admitted = 0;
+        for (int i = 0; i < 100; i++)
+            caller_ask(&callers[i], &c, 1);
+        for (int i = 0; i < 100; i++)
+            admitted += caller_wait(&callers[i]) == VERDICT_ADMITTED;
+        free(callers);
+        assert_int_equal(admitted, 5);
+    }
+}
+
+static void a_refused_request_charges_no_tier_at_all(void **state UNUSED)
+{
+    must_run(pg, "TRUNCATE reclaim.rate_limits");
+    limits_are((struct limit){1000, 60}, (struct limit){2, 60}, off);
+    struct charge charges[] = {charge_global(), client(1)};
+    for (int i = 0; i < 50; i++) {
+        limits_are((struct limit){1000, 60}, (struct limit){2, 60}, off);
+        assert_int_equal(ask(NULL, charges, 2), i < 2 ? VERDICT_ADMITTED : VERDICT_REFUSED);
+    }
+    assert_int_equal(number_from(server_url(server), "SELECT sum(count) FROM reclaim.rate_limits WHERE key = 'global'"),
+                     2);
+}
+
+static void a_refusal_is_given_from_memory_until_a_reset(void **state UNUSED)
+{
+    limits_are(off, (struct limit){1, 3600}, off);
+    struct charge c = client(2);
+    struct ticket t;
+    while (!admission_is_listening(admission))
+        nanosleep(&(struct timespec){.tv_nsec = 10 * NS_PER_MS}, NULL);
+    assert_int_equal(ask(NULL, &c, 1), VERDICT_ADMITTED);
+    must_run(pg, "ALTER FUNCTION reclaim.admit(text[], integer[], integer[], integer[]) RENAME TO admit_away");
+    for (int i = 0; i < 100; i++)
+        assert_int_equal(ask(&t, &c, 1), VERDICT_REFUSED); /* the database could not have said so */
+    must_run(pg, "ALTER FUNCTION reclaim.admit_away(text[], integer[], integer[], integer[]) RENAME TO admit");
+    assert_true(t.tiers[0].wait_ns > 3590 * NS_PER_S && t.tiers[0].wait_ns <= 3601 * NS_PER_S);
+
+    assert_int_equal(limits_reset(pg, &c, clock_ns() + 5 * NS_PER_S), OK);
+    enum verdict v = VERDICT_REFUSED;
+    for (int i = 0; i < 500 && v == VERDICT_REFUSED; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 10 * NS_PER_MS}, NULL);
+        v = ask(NULL, &c, 1);
+    }
+    assert_int_equal(v, VERDICT_ADMITTED);
+}
+
+/* What the store must come to, by the book: a bucket counts until its end has left the window. */
+struct bucket {
+    struct charge charge;
+    int64_t second;
+};
+
+static struct bucket admitted_before[4096];
+static size_t admitted_count;
+
+static int64_t wait_by_the_book(const struct standing *s)
+{
+    int64_t leaves[COUNT_OF(admitted_before)];
+    size_t counted = 0;
+    for (size_t i = 0; i < admitted_count; i++) { /* they are in order of time */
+        const struct bucket *b = &admitted_before[i];
+        int64_t leaves_us = (b->second + 1 + s->limit.seconds) * 1000000;
+        if (b->charge.tier == s->charge.tier && digest_eq(&b->charge.subject, &s->charge.subject) && leaves_us > now_us)
+            leaves[counted++] = leaves_us;
+    }
+    if ((int64_t)counted < s->limit.requests)
+        return 0;
+    return (leaves[counted - (size_t)s->limit.requests] - now_us) * NS_PER_US;
+}
+
+static enum verdict ask_and_compare(struct ticket *t, const struct charge *charges, size_t count)
+{
+    limits_are(t->tiers[0].limit, t->tiers[1].limit, t->tiers[2].limit);
+    struct ticket asked;
+    enum verdict v = ask(&asked, charges, count);
+    bool room = true;
+    for (size_t i = 0; i < asked.count; i++)
+        room &= wait_by_the_book(&asked.tiers[i]) == 0;
+    assert_int_equal(v, room ? VERDICT_ADMITTED : VERDICT_REFUSED);
+    for (size_t i = 0; v == VERDICT_ADMITTED && i < count; i++)
+        admitted_before[admitted_count++] = (struct bucket){charges[i], now_us / 1000000};
+    for (size_t i = 0; i < asked.count; i++)
+        assert_int_equal(asked.tiers[i].wait_ns, wait_by_the_book(&asked.tiers[i]));
+    *t = asked;
+    return v;
+}
+
+static struct limit random_limit(void)
+{
+    return (struct limit){(int64_t)number_below(&seed, 4) + 1, (int64_t)number_below(&seed, 12) + 1};
+}
+
+static void waiting_exactly_as_told_always_admits(void **state UNUSED)
+{
+    int histories = 500, refusals = 0;
+    for (int history = 0; history < histories; history++) {
+        must_run(pg, "TRUNCATE reclaim.rate_limits");
+        admitted_count = 0;
+        set_clock((int64_t)number_below(&seed, 100000000));
+        struct limit tiers[3] = {random_limit(), random_limit(), random_limit()};
+        tiers[0].requests += 4;
+        for (int step = 0; step < 12; step++) {
+            struct charge charges[] = {charge_global(), client(number_below(&seed, 2)),
+                                       address(number_below(&seed, 2))};
+            struct ticket t = {.tiers = {{.limit = tiers[0]}, {.limit = tiers[1]}, {.limit = tiers[2]}}};
+            if (ask_and_compare(&t, charges, 3) == VERDICT_REFUSED) {
+                refusals++;
+                int64_t longest = 0;
+                for (size_t i = 0; i < t.count; i++)
+                    longest = t.tiers[i].wait_ns > longest ? t.tiers[i].wait_ns : longest;
+                set_clock(now_us + (longest + NS_PER_S - 1) / NS_PER_S * 1000000);
+                assert_int_equal(ask_and_compare(&t, charges, 3), VERDICT_ADMITTED);
+            }
+            set_clock(now_us + (int64_t)number_below(&seed, 1500000));
+        }
+    }
+    assert_true(refusals > histories / 2);
+}
+
+static void the_function_for_others_counts_the_same(void **state UNUSED)
+{
+    must_run(pg, "TRUNCATE reclaim.rate_limits");
+    limits_are((struct limit){3, 60}, off, off);
+    struct charge global = charge_global();
+    assert_int_equal(ask(NULL, &global, 1), VERDICT_ADMITTED);
+    assert_int_equal(
+        number_from(server_url(server), "SELECT current_count FROM reclaim.check_rate_limit('global', 3, 60)"), 2);
+    assert_int_equal(ask(NULL, &global, 1), VERDICT_ADMITTED);
+    assert_int_equal(
+        number_from(server_url(server), "SELECT allowed::int FROM reclaim.check_rate_limit('global', 3, 60)"), 0);
+    limits_are((struct limit){3, 60}, off, off);
+    assert_int_equal(ask(NULL, &global, 1), VERDICT_REFUSED);
+}
+
+static void a_limit_that_is_lowered_or_off_takes_effect_at_once(void **state UNUSED)
+{
+    must_run(pg, "TRUNCATE reclaim.rate_limits");
+    struct charge c = client(3);
+    limits_are(off, (struct limit){5, 60}, off);
+    for (int i = 0; i < 4; i++)
+        assert_int_equal(ask(NULL, &c, 1), VERDICT_ADMITTED);
+    limits_are(off, (struct limit){2, 7200}, off);
+    struct ticket t;
+    assert_int_equal(ask(&t, &c, 1), VERDICT_REFUSED);
+    assert_true(t.tiers[0].wait_ns > 7199 * NS_PER_S);
+    limits_are(off, off, off);
+    assert_int_equal(ask(&t, &c, 1), VERDICT_ADMITTED);
+    assert_int_equal(t.count, 0);
+    limits_are(off, (struct limit){5, 60}, off);
+    assert_int_equal(ask(NULL, &c, 1), VERDICT_ADMITTED);
+    assert_int_equal(ask(NULL, &c, 1), VERDICT_REFUSED);
+}
+
+static void pruning_goes_by_each_tiers_window(void **state UNUSED)
+{
+    must_run(pg, "TRUNCATE reclaim.rate_limits; TRUNCATE reclaim.rate_limit_tiers");
+    set_clock(INT64_C(100000) * 1000000);
+    must_run(
+        pg, "INSERT INTO reclaim.rate_limits SELECT k, reclaim.limit_clock() - a * '1 s'::interval, 1"
+            " FROM unnest(ARRAY['global', 'ip:a', 'email:b', 'other:c']) k, unnest(ARRAY[10, 119, 200, 7000, 7300]) a");
+    struct tier_table tiers = {.of = {[TIER_GLOBAL] = {1000, 60}, [TIER_IP] = {5, 60}, [TIER_EMAIL] = {3, 3600}}};
+    assert_int_equal(limits_prune(pg, &tiers, clock_ns() + 5 * NS_PER_S), OK);
+    static const struct {
+        const char *tier;
+        int64_t kept;
+    } expected[] = {{"global", 2}, {"ip", 2}, {"email", 4}, {"other", 4}};
+    for (size_t i = 0; i < COUNT_OF(expected); i++) {
+        char sql[128];
+        snprintf(sql, sizeof sql, "SELECT count(*) FROM reclaim.rate_limits WHERE key LIKE '%s%%'", expected[i].tier);
+        assert_int_equal(number_from(server_url(server), sql), expected[i].kept);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_hundred_at_once_against_five_admit_exactly_five),
+        cmocka_unit_test(a_refused_request_charges_no_tier_at_all),
+        cmocka_unit_test(a_refusal_is_given_from_memory_until_a_reset),
+        cmocka_unit_test(waiting_exactly_as_told_always_admits),
+        cmocka_unit_test(the_function_for_others_counts_the_same),
+        cmocka_unit_test(a_limit_that_is_lowered_or_off_takes_effect_at_once),
+        cmocka_unit_test(pruning_goes_by_each_tiers_window),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

@@ -1,0 +1,86 @@
+#include "limits/headers.h"
+
+#include <string.h>
+
+#include "../base/unit.h"
+#include "base/clock.h"
+
+static const char *header(const struct request *rq, const char *name)
+{
+    for (const struct reply_header *h = rq->reply.headers; h; h = h->next)
+        if (strcmp(h->name, name) == 0)
+            return h->value;
+    return NULL;
+}
+
+static struct ticket ticket_of(enum verdict verdict)
+{
+    return (struct ticket){
+        .verdict = verdict,
+        .count = 2,
+        .tiers = {
+            {.charge = {.tier = TIER_GLOBAL}, .limit = {1000, 60}, .remaining = 900, .reset_ns = 30 * NS_PER_S},
+            {.charge = {.tier = TIER_IP}, .limit = {5, 60}, .remaining = 2, .reset_ns = 41 * NS_PER_S - 1},
+        }};
+}
+
+static void an_admitted_caller_learns_of_the_tier_with_the_least_left(void **state UNUSED)
+{
+    struct request rq = {.arena = arena_new(1024, 65536)};
+    struct ticket t = ticket_of(VERDICT_ADMITTED);
+    limit_headers(&rq, &t);
+    assert_string_equal(header(&rq, "X-RateLimit-Limit"), "5");
+    assert_string_equal(header(&rq, "X-RateLimit-Remaining"), "2");
+    assert_null(header(&rq, "Retry-After"));
+    assert_string_equal(header(&rq, "RateLimit-Policy"), "\"global\";q=1000;w=60, \"ip\";q=5;w=60");
+    assert_string_equal(header(&rq, "RateLimit"), "\"ip\";r=2;t=41");
+    arena_free(rq.arena);
+}
+
+static void a_refused_caller_waits_for_the_slowest_tier_rounded_up(void **state UNUSED)
+{
+    struct request rq = {.arena = arena_new(1024, 65536)};
+    struct ticket t = ticket_of(VERDICT_REFUSED);
+    t.tiers[0].wait_ns = 2 * NS_PER_S + 1;
+    t.tiers[1].wait_ns = NS_PER_S;
+    limit_headers(&rq, &t);
+    assert_string_equal(header(&rq, "X-RateLimit-Limit"), "1000");
+    assert_string_equal(header(&rq, "X-RateLimit-Remaining"), "0");
+    assert_string_equal(header(&rq, "Retry-After"), "3");
+    assert_string_equal(header(&rq, "RateLimit"), "\"global\";r=0;t=3");
+    t.tiers[0].wait_ns = 0;
+    t.tiers[1].wait_ns = 1;
+    assert_int_equal(limit_retry_after_s(&t), 1);
+    arena_free(rq.arena);
+}
+
+static void waits_are_told_in_seconds_then_in_minutes(void **state UNUSED)
+{
+    struct arena *arena = arena_new(1024, 65536);
+    assert_string_equal(limit_wait_text(arena, 1).at, "1 second");
+    assert_string_equal(limit_wait_text(arena, 45).at, "45 seconds");
+    assert_string_equal(limit_wait_text(arena, 59).at, "59 seconds");
+    assert_string_equal(limit_wait_text(arena, 60).at, "1 minute");
+    assert_string_equal(limit_wait_text(arena, 61).at, "2 minutes");
+    assert_string_equal(limit_wait_text(arena, 3600).at, "60 minutes");
+    arena_free(arena);
+}
+
+static void without_tiers_nothing_is_said(void **state UNUSED)
+{
+    struct request rq = {.arena = arena_new(1024, 65536)};
+    limit_headers(&rq, &(struct ticket){.verdict = VERDICT_ADMITTED});
+    assert_null(rq.reply.headers);
+    arena_free(rq.arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_admitted_caller_learns_of_the_tier_with_the_least_left),
+        cmocka_unit_test(a_refused_caller_waits_for_the_slowest_tier_rounded_up),
+        cmocka_unit_test(waits_are_told_in_seconds_then_in_minutes),
+        cmocka_unit_test(without_tiers_nothing_is_said),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,57 @@
+#include "limits/tiers.h"
+
+#include <string.h>
+
+#include "../base/unit.h"
+
+static const struct digest key_a = {{1}}, key_b = {{2}};
+
+static struct ip ip_of(const char *text)
+{
+    struct ip ip;
+    assert_int_equal(ip_parse(str_of(text), &ip), OK);
+    return ip;
+}
+
+static bool same_subject(const char *a, const char *b)
+{
+    struct ip first = ip_of(a), second = ip_of(b);
+    struct charge one = charge_ip(TIER_IP, &key_a, &first), other = charge_ip(TIER_IP, &key_a, &second);
+    return digest_eq(&one.subject, &other.subject);
+}
+
+static void an_ipv4_client_counts_by_itself_and_ipv6_by_its_64(void **state UNUSED)
+{
+    assert_false(same_subject("192.0.2.1", "192.0.2.2"));
+    assert_true(same_subject("192.0.2.1", "::ffff:192.0.2.1"));
+    assert_true(same_subject("2001:db8:1:2::1", "2001:db8:1:2:ffff:ffff:ffff:ffff"));
+    assert_false(same_subject("2001:db8:1:2::1", "2001:db8:1:3::1"));
+}
+
+static void keys_tell_tiers_apart_and_subjects_only_under_their_key(void **state UNUSED)
+{
+    char global[CHARGE_KEY_MAX], ask[CHARGE_KEY_MAX], try[CHARGE_KEY_MAX], other[CHARGE_KEY_MAX];
+    struct charge c = charge_global();
+    charge_key(&c, global);
+    assert_string_equal(global, "global");
+    c = charge_email(TIER_EMAIL, &key_a, STR("user@example.com"));
+    charge_key(&c, ask);
+    c = charge_email(TIER_EMAIL_VALIDATE, &key_a, STR("user@example.com"));
+    charge_key(&c, try);
+    c = charge_email(TIER_EMAIL, &key_b, STR("user@example.com"));
+    charge_key(&c, other);
+    assert_int_equal(strlen(ask), strlen("email:") + 64);
+    assert_memory_equal(ask, "email:", 6);
+    assert_string_equal(strchr(ask, ':'), strchr(try, ':'));
+    assert_string_not_equal(ask, try);
+    assert_string_not_equal(ask, other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_ipv4_client_counts_by_itself_and_ipv6_by_its_64),
+        cmocka_unit_test(keys_tell_tiers_apart_and_subjects_only_under_their_key),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+#include "work/leader.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "../base/unit.h"
+#include "../pg/server.h"
+#include "base/clock.h"
+
+static atomic_int runs;
+
+static enum err count_run(void *context UNUSED, struct pg *pg UNUSED, int64_t deadline_ns UNUSED)
+{
+    atomic_fetch_add(&runs, 1);
+    return OK;
+}
+
+static struct leader *leader_new(const char *url)
+{
+    struct duty duty = {"count", 3600 * NS_PER_S, count_run, NULL};
+    struct why why = {""};
+    struct leader *l = leader_start(&(struct leader_config){url, &duty, 1}, &why);
+    assert_non_null(l);
+    return l;
+}
+
+static bool leads_within(const struct leader *l, int64_t ns)
+{
+    for (int64_t until = clock_ns() + ns; clock_ns() < until;) {
+        if (leader_is_me(l))
+            return true;
+        nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
+    }
+    return false;
+}
+
+static void one_leads_and_another_follows_when_it_stops(void **state UNUSED)
+{
+    atomic_store(&runs, 0);
+    struct leader *first = leader_new(shared_url());
+    assert_true(leads_within(first, 30 * NS_PER_S));
+    struct leader *second = leader_new(shared_url());
+    assert_false(leads_within(second, 3 * NS_PER_S));
+    leader_stop(first);
+    assert_true(leads_within(second, 30 * NS_PER_S));
+    while (atomic_load(&runs) < 2) /* each did its duty once it led */
+        nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
+    leader_stop(second);
+    assert_int_equal(atomic_load(&runs), 2);
+}
+
+static void a_leader_whose_connection_is_cut_leads_no_more_until_it_has_the_lock_again(void **state UNUSED)
+{
+    struct leader *l = leader_new(shared_url());
+    assert_true(leads_within(l, 30 * NS_PER_S));
+    struct pg *pg = must_connect(shared_url(), PG_PREPARE_OFF);
+    must_run(pg, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
+                 " AND pid <> pg_backend_pid();"
+                 "SELECT pg_advisory_lock(7233173838382854241)");
+    for (int i = 0; i < 1500 && leader_is_me(l); i++)
+        nanosleep(&(struct timespec){.tv_nsec = 20 * NS_PER_MS}, NULL);
+    assert_false(leader_is_me(l));
+    pg_free(pg);
+    assert_true(leads_within(l, 30 * NS_PER_S));
+    leader_stop(l);
+}
+
+static void a_leader_killed_outright_is_followed(void **state UNUSED)
+{
+    int ready[2];
+    assert_int_equal(pipe(ready), 0);
+    const char *url = shared_url();
+    pid_t child = fork();
+    if (child == 0) {
+        struct leader *l = leader_new(url);
+        bool leads = leads_within(l, 30 * NS_PER_S);
+        ssize_t written = write(ready[1], &leads, sizeof leads);
+        (void)written;
+        pause();
+        _exit(0);
+    }
+    bool leads = false;
+    assert_int_equal(read(ready[0], &leads, sizeof leads), sizeof leads);
+    assert_true(leads);
+    struct leader *next = leader_new(url);
+    assert_false(leads_within(next, 2 * NS_PER_S));
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    assert_true(leads_within(next, 30 * NS_PER_S));
+    leader_stop(next);
+    close(ready[0]);
+    close(ready[1]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_leader_killed_outright_is_followed), /* first: forks before there are threads */
+        cmocka_unit_test(one_leads_and_another_follows_when_it_stops),
+        cmocka_unit_test(a_leader_whose_connection_is_cut_leads_no_more_until_it_has_the_lock_again),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
