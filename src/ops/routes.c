@@ -1,5 +1,7 @@
 #include "ops/routes.h"
 
+#include <stdlib.h>
+
 #include "base/embedded.h"
 
 static void openapi(struct request *rq)
@@ -13,6 +15,27 @@ static void openapi(struct request *rq)
     reply_header(rq, "Access-Control-Allow-Origin", "*");
     reply_body(rq, "application/json", description->bytes);
     reply_send(rq, 200);
+}
+
+/* What a refusal costs without deciding it: the benchmarks' measure. Only there when RECLAIM_TEST_CONSTANT is set. */
+static void constant(struct request *rq)
+{
+    static const struct {
+        const char *name, *value;
+    } headers[] = {{"X-RateLimit-Limit", "30"},
+                   {"X-RateLimit-Remaining", "0"},
+                   {"X-RateLimit-Reset", "1730040000"},
+                   {"Retry-After", "45"},
+                   {"RateLimit-Policy", "\"probe\";q=30;w=60"},
+                   {"RateLimit", "\"probe\";r=0;t=45"}};
+    for (size_t i = 0; i < COUNT_OF(headers); i++)
+        reply_header(rq, headers[i].name, headers[i].value);
+    reply_body(
+        rq, "application/json",
+        STR("{\"success\":false,\"correlationId\":\"00000000-0000-4000-8000-000000000000\",\"error\":{\"code\":"
+            "\"ORPHAN_CLEANUP_003\",\"message\":\"Too many requests. Please wait 45 seconds before trying again.\","
+            "\"httpStatus\":429,\"retryAfter\":45}}"));
+    reply_send(rq, 429);
 }
 
 void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs)
@@ -32,7 +55,9 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
                                   .room = &r->probe,
                                   .hold = &r->probe.hold};
     r->routes[1] = (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi};
-    r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, COUNT_OF(r->routes)};
+    r->routes[2] = (struct route){.method = METHOD_POST, .path = "/functions/v1/constant", .handle = constant};
+    size_t count = COUNT_OF(r->routes) - (getenv("RECLAIM_TEST_CONSTANT") ? 0 : 1);
+    r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, count};
 }
 
 void routes_configure(struct routes *r, const struct settings *s)

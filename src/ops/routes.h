@@ -9,7 +9,7 @@
 struct routes {
     struct router router;
     struct family families[2];
-    struct route routes[2];
+    struct route routes[3];
     struct probe probe;
 };
 
