@@ -94,8 +94,25 @@ static enum err find_postgres_user(struct runner *ret, struct why *why)
     return OK;
 }
 
+static enum err make_parents(const char *path, struct why *why)
+{
+    char parent[PATH_MAX];
+    enum err e = files_path(why, parent, sizeof parent, "%s", path);
+    if (e)
+        return e;
+    for (char *at = parent + 1; (at = strchr(at, '/')) != NULL; *at++ = '/') {
+        *at = '\0';
+        if (mkdir(parent, 0755) != 0 && errno != EEXIST)
+            return files_failed(why, "make the directory", parent);
+    }
+    return OK;
+}
+
 static enum err make_data_dir(const char *data_dir, struct why *why)
 {
+    enum err e = make_parents(data_dir, why);
+    if (e)
+        return e;
     if (mkdir(data_dir, 0700) != 0)
         return errno == EEXIST ? OK : files_failed(why, "make the data directory", data_dir);
     struct runner postgres = {0};
