@@ -36,6 +36,8 @@ struct client_call { /* a member of what asks; the caller's again once `done` is
     /* The client's: */
     void *easy, *list;
     struct buf got;
+    size_t sent;
+    bool too_long, under_way;
     struct client_call *next, *previous;
 };
 

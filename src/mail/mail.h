@@ -70,7 +70,7 @@ struct post; /* the providers and what they need; immutable */
 
 /* ERR_INPUT with a sentence when the settings do not fit together. Keys and addresses are copied. */
 enum err post_new(const struct mail_settings *settings, struct post **ret, struct why *why) MUST_CHECK;
-void post_free(struct post *post);                          /* after work_stop */
+void post_free(struct post *post);                          /* after work_free */
 const struct work_kind *post_kind(const struct post *post); /* for the engine's table */
 bool post_has_provider(const struct post *post);            /* false: nothing is configured, mails cannot be promised */
 

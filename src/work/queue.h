@@ -47,6 +47,19 @@ struct work_kind {
     void (*forget)(void *handed);
 };
 
+enum work_outcome {
+    WORK_DONE,     /* the item goes */
+    WORK_AGAIN,    /* after a pause, unless that was the last try */
+    WORK_DEAD,     /* kept for people to look at */
+    WORK_RETURNED, /* not finished here; another instance may go on at once */
+    WORK_DROPPED,  /* lost to another */
+};
+
+struct work_note { /* see work_post */
+    struct work_note *next;
+    void (*run)(struct work_note *note);
+};
+
 struct work_item {
     struct engine *engine;
     const struct work_kind *kind;
@@ -56,15 +69,16 @@ struct work_item {
     void *handed;       /* what the flow passed along in memory; NULL when the item was taken over */
 
     /* The engine's: */
-    _Atomic int64_t leased_until_ns; /* on our clock, and never later than on the database's */
+    _Atomic int64_t leased_until_ns; /* by our clock, and never later than by the database's */
     atomic_bool lost;
     int state;
-    int outcome;
+    enum work_outcome outcome;
     const char *reason;
     struct job job;
-    struct work_item *next, *previous;
-    struct work_item *in_slot; /* of the table by id */
-    char *bytes;
+    enum err job_err;
+    struct work_note note;
+    struct work_item *next, *previous, *same_slot;
+    char bytes[]; /* of the payload */
 };
 
 /* Fills the call that inserts the item; it must be sent soon, and its lease counts from here. The kind must be one of the
@@ -80,13 +94,6 @@ void work_item_cleanup(struct work_item **item); /* for AUTO(work_item): forgets
 enum work_hold { WORK_MINE, WORK_WAIT, WORK_LOST };
 enum work_hold work_hold(const struct work_item *item, int64_t for_ns);
 
-enum work_outcome {
-    WORK_DONE,     /* the item goes */
-    WORK_AGAIN,    /* after a pause, unless that was the last try */
-    WORK_DEAD,     /* kept for people to look at */
-    WORK_RETURNED, /* not finished here; another instance may go on at once */
-    WORK_DROPPED,  /* lost to another */
-};
 /* `reason` is a constant: nothing personal ever reaches the table or the log. The item is the engine's again. */
 void work_end(struct work_item *item, enum work_outcome outcome, const char *reason);
 
@@ -102,11 +109,7 @@ void work_at(struct engine *engine, struct work_timer *timer, int64_t at_ns); /*
 void work_cancel(struct engine *engine, struct work_timer *timer);
 
 /* From any thread: has the engine's thread run the note. Only for an item that has not ended: the engine waits for those
- * before it goes. */
-struct work_note {
-    struct work_note *next;
-    void (*run)(struct work_note *note);
-};
+ * before it stops. */
 void work_post(struct engine *engine, struct work_note *note);
 
 struct work_config {
@@ -118,8 +121,10 @@ struct work_config {
 };
 
 struct engine *work_start(const struct work_config *config, struct why *why) MUST_CHECK;
-/* Claims nothing more, gives what runs up to the deadline, then gives the rest back to the table. Before pool_stop. */
+/* Claims nothing more, gives what runs up to the deadline, then gives the rest back to the table. Before pool_stop, since
+ * it needs the pool; what is handed over later is left to others. */
 void work_stop(struct engine *engine, int64_t deadline_ns);
+void work_free(struct engine *engine); /* after pool_stop, when no flow can know of it any more; NULL is fine */
 
 struct work_state {
     size_t in_memory;      /* waiting, running or being settled */
