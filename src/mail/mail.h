@@ -70,7 +70,7 @@ struct post; /* the providers and what they need; immutable */
 
 /* ERR_INPUT with a sentence when the settings do not fit together. Keys and addresses are copied. */
 enum err post_new(const struct mail_settings *settings, struct post **ret, struct why *why) MUST_CHECK;
-void post_free(struct post *post);                          /* after work_free */
+void post_free(struct post *post);                          /* after pool_stop and work_free */
 const struct work_kind *post_kind(const struct post *post); /* for the engine's table */
 bool post_has_provider(const struct post *post);            /* false: nothing is configured, mails cannot be promised */
 
@@ -78,5 +78,11 @@ struct work_item *mail_promise(struct post *post, struct engine *engine, const c
                                struct pg_call *ret_insert) MUST_CHECK;
 /* `answer` may be NULL where nobody waits. */
 void mail_send(struct work_item **item, const struct pg_call *inserted, struct mail_answer *answer);
+
+/* The local mailbox's newest mails first, 200 at most, for the page that shows them. */
+extern const struct statement mailbox_newest;
+
+extern const struct statement *const mail_statements[];
+extern const size_t mail_statement_count;
 
 #endif
