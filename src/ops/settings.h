@@ -58,6 +58,12 @@ struct settings {
     int64_t probe_hold_ms, probe_hold_sigma_ms, probe_timeout_ms;
     struct limit limit_global, limit_ip, limit_email, limit_probe;
 
+    /* Mail; NULL where a provider is not used */
+    const char *mail_from; /* "addr" or "Name <addr>" */
+    const char *resend_api_key, *resend_url;
+    const char *sendgrid_api_key, *sendgrid_url;
+    const char *smtp_url;
+
     /* Keys, files and logs */
     const char *data_dir;
     const char *secret_key; /* NULL when not set: see settings_secret_key */

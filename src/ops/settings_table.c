@@ -30,6 +30,7 @@ static const char *const level_words[] = {
 #define DATABASE .group = "Database"
 #define HTTP .group = "HTTP"
 #define RECOVERY .group = "Registration recovery"
+#define MAIL .group = "Mail"
 #define RUNNING .group = "Files, keys and logs"
 
 const struct setting settings_rows[] = {
@@ -90,6 +91,22 @@ const struct setting settings_rows[] = {
     {RECOVERY, ROW("LIMIT_PROBE", limit, limit_probe, struct limit), .standard = "30/60", .reloadable = true,
      .help = "Requests to check-email-status of one client address; IPv6 counts by /64."},
 
+    {MAIL, ROW("MAIL_FROM", mail_from, mail_from, const char *), .standard_words = "none; required with a provider",
+     .help = "Whom mails come from, as the providers know it: an address, or a name and an address in angle brackets."},
+    {MAIL, ROW("RESEND_API_KEY", secret, resend_api_key, const char *), .min = 1, .max = 512, .standard_words = "none",
+     .help =
+         "Has mails sent by Resend, before any other provider. Without a provider they go to a local mailbox, which "
+         "only `--demo` and the private cluster allow."},
+    {MAIL, ROW("RESEND_URL", http_url, resend_url, const char *), .standard = "https://api.resend.com/emails",
+     .help = "Where Resend takes mails."},
+    {MAIL, ROW("SENDGRID_API_KEY", secret, sendgrid_api_key, const char *), .min = 1, .max = 512,
+     .standard_words = "none", .help = "Has mails sent by SendGrid; where Resend is set too, when that fails."},
+    {MAIL, ROW("SENDGRID_URL", http_url, sendgrid_url, const char *),
+     .standard = "https://api.sendgrid.com/v3/mail/send", .help = "Where SendGrid takes mails."},
+    {MAIL, ROW("SMTP_URL", smtp_url, smtp_url, const char *), .standard_words = "none",
+     .help = "A mail server to send by, after the providers above: `smtps://user:password@host`, or `smtp://`, which "
+             "changes to TLS before anything is said unless the server is on this machine."},
+
     {RUNNING, ROW("DATA_DIR", string, data_dir, const char *), .min = 1, .max = 1024, .standard = "./reclaim-data",
      .help = "Directory of the private cluster and of generated keys."},
     {RUNNING, ROW("SECRET_KEY", secret, secret_key, const char *), .min = SECRET_KEY_MIN, .max = SECRET_KEY_MAX,
@@ -105,7 +122,8 @@ _Static_assert(COUNT_OF(settings_rows) <= SETTINGS_MAX, "struct settings_origin 
 
 bool setting_is_secret(const struct setting *row)
 {
-    return row->type == &setting_secret || row->type == &setting_database;
+    return row->type == &setting_secret || row->type == &setting_database || row->type == &setting_http_url ||
+           row->type == &setting_smtp_url;
 }
 
 const struct setting *setting_find(const char *name, bool *ret_from_file)

@@ -17,6 +17,16 @@ struct code_salt code_salt_new(void)
     return salt;
 }
 
+void code_salt_hex(const struct code_salt *salt, char into[2 * CODE_SALT_LEN + 1])
+{
+    hex_write(salt->bytes, sizeof salt->bytes, into);
+}
+
+enum err code_salt_parse(struct str hex, struct code_salt *ret)
+{
+    return hex_read(hex, ret->bytes, sizeof ret->bytes);
+}
+
 /* The salt with something behind it, through a key. */
 static struct digest salted(const struct digest *key, const struct code_salt *salt, const char *text, uint8_t round)
 {

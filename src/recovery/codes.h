@@ -32,6 +32,8 @@ struct code {
 enum err code_keys_derive(struct str master, struct code_keys *ret) MUST_CHECK;
 
 struct code_salt code_salt_new(void);
+void code_salt_hex(const struct code_salt *salt, char into[2 * CODE_SALT_LEN + 1]);
+enum err code_salt_parse(struct str hex, struct code_salt *ret) MUST_CHECK;
 /* Without modulo bias. The caller wipes it. */
 struct code code_derive(const struct code_keys *keys, const struct code_shape *shape, const struct code_salt *salt,
                         const char *user_id);
