@@ -16,6 +16,8 @@ static const char *const prepare_words[] = {
     [PG_PREPARE_AUTO] = "auto", [PG_PREPARE_ON] = "on", [PG_PREPARE_OFF] = "off", NULL};
 static const char *const contract_words[] = {
     [CONTRACT_CLEANUP_V1] = "cleanup-v1", [CONTRACT_REGISTRATION_RECOVERY] = "registration-recovery", NULL};
+static const char *const enumeration_words[] = {
+    [ENUMERATION_DOCUMENTED] = "documented", [ENUMERATION_UNIFORM] = "uniform", NULL};
 static const char *const level_words[] = {
     [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error", NULL};
 
@@ -72,6 +74,16 @@ const struct setting settings_rows[] = {
 
     {RECOVERY, ROW("CONTRACT", choice, contract, enum contract_name), .choices = contract_words,
      .standard = "cleanup-v1", .help = "Which of the two published contracts of the clean-up is spoken."},
+    {RECOVERY, ROW("ENUMERATION", choice, enumeration, enum enumeration), .choices = enumeration_words,
+     .standard = "documented",
+     .help =
+         "What the clean-up tells about addresses: what its contract documents, or, with uniform, never whether one "
+         "exists."},
+    {RECOVERY, ROW("HOLD_MS", milliseconds, hold_ms, int64_t), .max = 60000, .standard = "500", .reloadable = true,
+     .help = "Every answer of the clean-up leaves this long after its request, so that its time tells nothing; 0 turns "
+             "that off."},
+    {RECOVERY, ROW("HOLD_SIGMA_MS", milliseconds, hold_sigma_ms, int64_t), .max = 30000, .standard = "25",
+     .reloadable = true, .help = "Standard deviation of the Gaussian jitter around that hold, cut at twice itself."},
     {RECOVERY, ROW("PROBE_HOLD_MS", milliseconds, probe_hold_ms, int64_t), .max = 60000, .standard = "150",
      .reloadable = true,
      .help = "Every answer of check-email-status leaves this long after its request, so that its time tells nothing; "
@@ -82,6 +94,8 @@ const struct setting settings_rows[] = {
      .standard = "100", .reloadable = true,
      .help = "Time the probe's company query gets; after that the answer says null."},
 
+    {RECOVERY, ROW("AUDIT_RETENTION", duration, audit_retention_ms, int64_t), .min = 3600000, .max = 315360000000,
+     .standard = "365d", .reloadable = true, .help = "How long the rows of `reclaim.auth_cleanup_log` are kept."},
     {RECOVERY, ROW("LIMIT_GLOBAL", limit, limit_global, struct limit), .standard = "1000/60", .reloadable = true,
      .help = "Clean-up requests of everyone together."},
     {RECOVERY, ROW("LIMIT_IP", limit, limit_ip, struct limit), .standard = "5/60", .reloadable = true,

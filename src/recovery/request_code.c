@@ -27,6 +27,8 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
         ret->refusal = CLEANUP_FAULT; /* ownership that cannot be seen is not ownership that is not there */
     else if (pg_get_bool(company, 0, 0))
         ret->refusal = CLEANUP_NOT_ORPHANED;
+    else if (!post_has_provider(f->room->post))
+        ret->refusal = CLEANUP_MAIL_FAILED;
     else
         return str_copy(pg_get(user, 0, 0), ret->user_id, sizeof ret->user_id);
     return OK;
