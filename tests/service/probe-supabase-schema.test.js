@@ -6,7 +6,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { probe } from './lib/http.js';
 import { matrix } from './lib/matrix.js';
-import { addUser } from './lib/people.js';
+import { addCompany, addUser } from './lib/people.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
 import { Stage } from './lib/stage.js';
@@ -97,6 +97,34 @@ describe('check-email-status on Supabase Auth’s schema', () => {
     const other = await serve(t, { database: fresh });
     await other.stop();
     assert.deepEqual(await look(), earlier);
+  });
+
+  it('an owner whose company row security hides is never called an orphan', async (t) => {
+    const fresh = await cluster.database(t);
+    const owner = await addUser(fresh, { confirmed: '2025-10-20T14:30:00Z', created: '2020-01-01T00:00:00Z' });
+    await addCompany(fresh, owner);
+    await run(t, ['migrate'], { database: fresh });
+    await fresh.query('alter table companies enable row level security');
+    await fresh.query(
+      `create role narrow login;
+       grant usage on schema auth, reclaim to narrow; grant all on all tables in schema reclaim to narrow;
+       grant execute on all functions in schema reclaim to narrow; grant usage on all sequences in schema reclaim to narrow;
+       grant select, update, delete on auth.users, companies, company_admins to narrow`,
+    );
+    const url = fresh.url.replace('postgres@', 'narrow@');
+    const narrow = await serve(t, { env: { RECLAIM_DATABASE_URL: url, RECLAIM_DATABASE_DIRECT_URL: url, RECLAIM_MIGRATE: 'off' } });
+    const { data } = (await probe(narrow, owner.email)).json;
+    assert.equal(data.status, 'registered_verified');
+    assert.equal(data.isOrphaned, null);
+    const listed = await run(t, ['orphans'], { database: url });
+    assert.equal(listed.code, 1);
+    assert.ok(!listed.stdout.includes(owner.id));
+    await fresh.query('create policy all_of_them on companies for select using (true)');
+    await narrow.stop();
+    const seeing = await serve(t, { env: { RECLAIM_DATABASE_URL: url, RECLAIM_DATABASE_DIRECT_URL: url, RECLAIM_MIGRATE: 'off' } });
+    assert.equal((await probe(seeing, owner.email)).json.data.isOrphaned, false);
+    await seeing.stop();
+    await fresh.query('drop owned by narrow; drop role narrow');
   });
 
   it('doctor notices a role that row security keeps from seeing any user', async (t) => {
