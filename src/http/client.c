@@ -11,7 +11,6 @@
 #include "base/ip.h"
 
 #define TURN_MOST_MS 1000
-#define IDLE_CONNECTIONS_MAX 64L
 #define USER_AGENT "reclaim/" RECLAIM_VERSION
 
 struct client {
@@ -58,8 +57,7 @@ struct client *client_new(const struct client_config *config)
     }
     c->config = *config;
     c->multi = curl_multi_init();
-    if (!c->multi || curl_multi_setopt(c->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)config->connections_max) ||
-        curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, IDLE_CONNECTIONS_MAX)) {
+    if (!c->multi || curl_multi_setopt(c->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS, (long)config->connections_max)) {
         client_free(c);
         return NULL;
     }
@@ -148,16 +146,6 @@ static size_t give_message(char *into, size_t one, size_t room, void *context)
     return len;
 }
 
-/* A connection kept from before turned out dead, and libcurl begins again on a new one. */
-static int rewind_message(void *context, curl_off_t to, int from)
-{
-    struct client_call *call = context;
-    if (from != SEEK_SET || to < 0 || (size_t)to > call->body.len)
-        return CURL_SEEKFUNC_FAIL;
-    call->sent = (size_t)to;
-    return CURL_SEEKFUNC_OK;
-}
-
 #define SET(option, value) rc = rc ? rc : curl_easy_setopt(call->easy, option, value)
 
 static CURLcode set_http(struct client_call *call)
@@ -195,8 +183,6 @@ static CURLcode set_smtp(struct client_call *call, const struct place *place)
     SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)call->body.len);
     SET(CURLOPT_READFUNCTION, give_message);
     SET(CURLOPT_READDATA, call);
-    SET(CURLOPT_SEEKFUNCTION, rewind_message);
-    SET(CURLOPT_SEEKDATA, call);
     return rc;
 }
 
@@ -207,6 +193,9 @@ static CURLcode set_all(const struct client *c, struct client_call *call, const 
     SET(CURLOPT_PROTOCOLS_STR, "https,http,smtps,smtp");
     SET(CURLOPT_PROXY, "");
     SET(CURLOPT_NOSIGNAL, 1L);
+    /* On a connection kept from before, libcurl would send a request again by itself when that turns out to be dead. */
+    SET(CURLOPT_FRESH_CONNECT, 1L);
+    SET(CURLOPT_FORBID_REUSE, 1L);
     SET(CURLOPT_QUICK_EXIT, 1L); /* else a name look-up that hangs would keep the thread beyond the call's time */
     SET(CURLOPT_TIMEOUT_MS, call->patience_ns > NS_PER_MS ? (long)(call->patience_ns / NS_PER_MS) : 1L);
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);

@@ -2,7 +2,8 @@
  *
  * Only https is spoken, or http with a server on this very machine; smtps, or smtp that changes to TLS, or plain smtp
  * with this machine. Certificates are verified, redirects are not followed, proxies of the environment are ignored.
- * Answers are bounded, and so is the time each call takes. */
+ * Answers are bounded, and so is the time each call takes. Each has
+ * a connection of its own and is sent once, so that trying again is the caller's decision. */
 #ifndef HTTP_CLIENT_H
 #define HTTP_CLIENT_H
 

@@ -110,6 +110,22 @@ static void every_way_a_server_can_fail_has_its_name(void **state)
     }
 }
 
+static void a_call_is_sent_once_however_it_ends(void **state)
+{
+    (void)state;
+    static const struct fake_step steps[] = {{FAKE_ANSWER, 200, NULL, 0}, {FAKE_CLOSE, 0, NULL, 0}};
+    struct fake *fake = fake_http();
+    fake_script(fake, steps, COUNT_OF(steps));
+    for (size_t i = 0; i < COUNT_OF(steps); i++) {
+        struct ask a = post_to(fake_url(fake), LONG_NS);
+        client_send(client, &a.call);
+        turn_until(&a.over);
+        assert_int_equal(a.call.err, i ? ERR_CLOSED : OK);
+    }
+    assert_int_equal(fake_count(fake), 2);
+    fake_free(fake);
+}
+
 static void a_server_that_is_not_there_is_closed(void **state)
 {
     (void)state;
@@ -295,6 +311,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_post_arrives_whole_and_its_answer_comes_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(every_way_a_server_can_fail_has_its_name, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_call_is_sent_once_however_it_ends, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_server_that_is_not_there_is_closed, set_up, tear_down),
         cmocka_unit_test_setup_teardown(an_answer_that_trickles_ends_with_its_time, set_up, tear_down),
         cmocka_unit_test_setup_teardown(addresses_that_may_not_be_asked_are_refused, set_up, tear_down),
