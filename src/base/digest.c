@@ -45,20 +45,27 @@ enum err digest_derive(struct str master, const char *purpose, struct digest *re
     return e;
 }
 
-enum err digest_parse(struct str hex, struct digest *ret)
+void hex_write(const uint8_t *bytes, size_t len, char *into)
 {
-    struct digest d;
-    size_t len;
-    if (hex.len != DIGEST_HEX_LEN || sodium_hex2bin(d.bytes, sizeof d.bytes, hex.at, hex.len, NULL, &len, NULL) != 0 ||
-        len != sizeof d.bytes)
+    sodium_bin2hex(into, 2 * len + 1, bytes, len);
+}
+
+enum err hex_read(struct str hex, uint8_t *into, size_t len)
+{
+    size_t written;
+    if (hex.len != 2 * len || sodium_hex2bin(into, len, hex.at, hex.len, NULL, &written, NULL) != 0 || written != len)
         return ERR_INPUT;
-    *ret = d;
     return OK;
 }
 
 void digest_hex(const struct digest *d, char into[DIGEST_HEX_LEN + 1])
 {
-    sodium_bin2hex(into, DIGEST_HEX_LEN + 1, d->bytes, sizeof d->bytes);
+    hex_write(d->bytes, sizeof d->bytes, into);
+}
+
+enum err digest_parse(struct str hex, struct digest *ret)
+{
+    return hex_read(hex, ret->bytes, sizeof ret->bytes);
 }
 
 bool digest_eq(const struct digest *a, const struct digest *b)

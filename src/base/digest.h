@@ -20,6 +20,9 @@ struct digest digest_hmac(const struct digest *key, struct str data);
  * RFC 5869 without salt, the purpose as info. ERR_INPUT when the secret is empty. */
 enum err digest_derive(struct str master, const char *purpose, struct digest *ret) MUST_CHECK;
 
+/* Lower-case hex digits and a NUL; reading takes exactly `len` bytes' worth of either case. */
+void hex_write(const uint8_t *bytes, size_t len, char *into);
+enum err hex_read(struct str hex, uint8_t *into, size_t len) MUST_CHECK;
 void digest_hex(const struct digest *d, char into[DIGEST_HEX_LEN + 1]);
 enum err digest_parse(struct str hex, struct digest *ret) MUST_CHECK; /* 64 hex digits */
 bool digest_eq(const struct digest *a, const struct digest *b);       /* in constant time */

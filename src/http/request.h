@@ -45,6 +45,7 @@ struct request {
     struct ip client;        /* behind trusted proxies; never logged or stored in clear */
     char correlation_id[37]; /* the caller's, or made */
     int64_t arrived_ns;      /* when the last byte of the body was read */
+    bool wants_problem;      /* errors as application/problem+json */
     struct hold hold;
     struct reply reply;
 };

@@ -232,6 +232,15 @@ static enum MHD_Result visit_arrived(struct visit *visit)
     return MHD_YES;
 }
 
+static bool accepts_problem(struct str accept)
+{
+    struct str kind, range;
+    while (str_split(&accept, ',', &range))
+        if (str_split(&range, ';', &kind) && str_eq_nocase(str_trim(kind), STR("application/problem+json")))
+            return true;
+    return false;
+}
+
 static enum MHD_Result visit_began(struct visit *visit, const char *method, const char *version)
 {
     struct loop *loop = visit->loop;
@@ -250,6 +259,7 @@ static enum MHD_Result visit_began(struct visit *visit, const char *method, cons
         return answer(visit);
     }
     rq->client = client_of(visit);
+    rq->wants_problem = accepts_problem(request_header(rq, "Accept"));
     deadline_in(visit->connection, loop->server->config.request_deadline_ns);
     return MHD_YES;
 }

@@ -124,14 +124,16 @@ int command_orphans(int argc, char **argv)
         return 2;
     }
 
-    struct why why = {""};
+    struct why why = {""}, hindrance = {""};
     AUTO(settings) struct settings *s = NULL;
     AUTO(database) struct database db = {0};
     struct orphan_statements orphans = {0};
     enum err e = settings_load(options[0].value, &s, &why);
     if (e || (e = database_open(s, &db, &why)) ||
-        database_check_ownership(db.pg, s->ownership.at, s->ownership.count, note_hindrance, &why, &why) || why.text[0])
+        (e = database_check_ownership(db.pg, s->ownership.at, s->ownership.count, note_hindrance, &hindrance, &why)))
         return command_failed("orphans", &why);
+    if (hindrance.text[0])
+        return command_failed("orphans", &hindrance);
     if ((e = orphan_statements_write(s->ownership.at, s->ownership.count, &orphans)))
         return command_failed("orphans", &(struct why){"no memory"});
     struct pg_call found = {.ask = &orphans.list, .args = {pg_i64(age_ms / 1000)}};

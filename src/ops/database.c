@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "limits/store.h"
+#include "recovery/cleanup.h"
 #include "recovery/probe.h"
 #include "work/leader.h"
 
@@ -106,13 +107,40 @@ enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct 
 enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why)
 {
     enum err e = pg_check_statements(pg, statements, COUNT_OF(statements), why);
-    if (e || (e = pg_check_statements(pg, limits_statements, limits_statement_count, why)))
+    if (e || (e = pg_check_statements(pg, limits_statements, limits_statement_count, why)) ||
+        (e = pg_check_statements(pg, work_statements, work_statement_count, why)) ||
+        (e = pg_check_statements(pg, mail_statements, mail_statement_count, why)) ||
+        (e = pg_check_statements(pg, audit_statements, audit_statement_count, why)) ||
+        (e = pg_check_statements(pg, cleanup_statements, cleanup_statement_count, why)))
         return e;
     const struct statement *const owned[] = {&orphans->has_company, &orphans->have_company, &orphans->list};
     struct why drift;
     if (pg_check_statements(pg, owned, COUNT_OF(owned), &drift))
         log_warn("ownership tables unusable: check-email-status answers null", F_STR("why", drift.text));
     return OK;
+}
+
+static enum err look_at_column(struct pg *pg, const struct ownership_column *c, struct pg_call *ret, struct why *why)
+{
+    *ret = (struct pg_call){.ask = &look_at_ownership,
+                            .args = {pg_text(c->schema), pg_text(c->table), pg_text(c->column)}};
+    enum err e = pg_ask(pg, ret, deadline());
+    return e ? why_set(why, e, "cannot look at the ownership tables (%s %s)", err_name(e), ret->sqlstate) : OK;
+}
+
+enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                  struct orphan_statements *orphans, struct why *why)
+{
+    bool without_key[OWNERSHIP_MAX] = {false};
+    for (size_t i = 0; i < count; i++) {
+        struct pg_call call;
+        enum err e = look_at_column(pg, &columns[i], &call, why);
+        if (e)
+            return e;
+        without_key[i] = pg_get_bool(&call, 0, 1) && !pg_get_bool(&call, 0, 3);
+    }
+    enum err e = orphan_statements_lock(orphans, columns, without_key, count);
+    return e ? why_set(why, e, "no memory for the statements") : OK;
 }
 
 enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
@@ -129,11 +157,10 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
     };
     for (size_t i = 0; i < count; i++) {
         const struct ownership_column *c = &columns[i];
-        struct pg_call call = {.ask = &look_at_ownership,
-                               .args = {pg_text(c->schema), pg_text(c->table), pg_text(c->column)}};
-        enum err e = pg_ask(pg, &call, deadline());
+        struct pg_call call;
+        enum err e = look_at_column(pg, c, &call, why);
         if (e)
-            return why_set(why, e, "cannot look at the ownership tables (%s %s)", err_name(e), call.sqlstate);
+            return e;
         for (int lack = 0; lack < (int)COUNT_OF(lacks); lack++) {
             if (pg_get_bool(&call, 0, lack))
                 continue;

@@ -25,6 +25,10 @@ enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct 
  * the probe answers null without it. */
 enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why) MUST_CHECK;
 
+/* Has deletions lock the tables whose ownership column has no foreign key to auth.users. */
+enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                  struct orphan_statements *orphans, struct why *why) MUST_CHECK;
+
 /* Looks at what the ownership columns need: the table, the column, an index that starts with it, a foreign key to
  * auth.users. Calls `finding` with a sentence for each lack. */
 enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,

@@ -38,26 +38,50 @@ static void constant(struct request *rq)
     reply_send(rq, 429);
 }
 
+static void add(struct routes *r, struct route route)
+{
+    r->routes[r->router.route_count++] = route;
+}
+
+static void furnish(struct routes *r, const struct contract *contract, const struct settings *s,
+                    const struct routes_needs *needs)
+{
+    r->probe.contract = r->cleanup.contract = contract;
+    r->probe.orphans = r->cleanup.orphans = needs->orphans;
+    r->probe.identifier_key = r->cleanup.identifier_key = needs->identifier_key;
+    r->probe.admission = r->cleanup.admission = needs->admission;
+    r->cleanup.code_keys = needs->code_keys;
+    r->cleanup.post = needs->post;
+    r->cleanup.uniform = s->enumeration == ENUMERATION_UNIFORM;
+}
+
 void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs)
 {
     const struct contract *contract =
         s->contract == CONTRACT_CLEANUP_V1 ? &contract_cleanup_v1 : &contract_registration_recovery;
-    r->probe.contract = contract;
-    r->probe.orphans = needs->orphans;
-    r->probe.identifier_key = needs->identifier_key;
-    r->probe.admission = needs->admission;
+    furnish(r, contract, s, needs);
     r->families[0] =
         (struct family){.prefix = "/functions/v1/", .cors = true, .refuse = contract_family_refuse, .room = contract};
     r->families[1] = (struct family){.prefix = "/", .refuse = refuse_plainly};
-    r->routes[0] = (struct route){.method = METHOD_POST,
-                                  .path = "/functions/v1/check-email-status",
-                                  .handle = probe_handle,
-                                  .room = &r->probe,
-                                  .hold = &r->probe.hold};
-    r->routes[1] = (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi};
-    r->routes[2] = (struct route){.method = METHOD_POST, .path = "/functions/v1/constant", .handle = constant};
-    size_t count = COUNT_OF(r->routes) - (getenv("RECLAIM_TEST_CONSTANT") ? 0 : 1);
-    r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, count};
+    r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, 0};
+    add(r, (struct route){.method = METHOD_POST,
+                          .path = "/functions/v1/check-email-status",
+                          .handle = probe_handle,
+                          .room = &r->probe,
+                          .hold = &r->probe.hold});
+    add(r, (struct route){.method = METHOD_POST,
+                          .path = "/functions/v1/cleanup-orphaned-user",
+                          .handle = cleanup_handle,
+                          .room = &r->cleanup,
+                          .hold = &r->cleanup.hold});
+    add(r, (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi});
+    if (needs->has_mailbox) {
+        add(r, (struct route){.method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .room = &r->mailbox});
+        add(r,
+            (struct route){.method = METHOD_GET, .path = "/mailbox.json", .handle = mailbox_json, .room = &r->mailbox});
+    }
+    if (getenv("RECLAIM_TEST_CONSTANT"))
+        add(r, (struct route){.method = METHOD_POST, .path = "/functions/v1/constant", .handle = constant});
 }
 
 void routes_configure(struct routes *r, const struct settings *s)
@@ -65,10 +89,14 @@ void routes_configure(struct routes *r, const struct settings *s)
     atomic_store(&r->probe.hold.hold_ms, s->probe_hold_ms);
     atomic_store(&r->probe.hold.sigma_ms, s->probe_hold_sigma_ms);
     atomic_store(&r->probe.timeout_ms, s->probe_timeout_ms);
+    atomic_store(&r->cleanup.hold.hold_ms, s->hold_ms);
+    atomic_store(&r->cleanup.hold.sigma_ms, s->hold_sigma_ms);
 }
 
-enum err routes_open(struct routes *r, struct pool *pool)
+enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine)
 {
+    cleanup_open(&r->cleanup, pool, engine);
+    atomic_store(&r->mailbox.pool, pool);
     return probe_open(&r->probe, pool);
 }
 

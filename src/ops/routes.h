@@ -3,28 +3,35 @@
 #define OPS_ROUTES_H
 
 #include "http/router.h"
+#include "ops/mailbox.h"
 #include "ops/settings.h"
+#include "recovery/cleanup.h"
 #include "recovery/probe.h"
 
 struct routes {
     struct router router;
     struct family families[2];
-    struct route routes[3];
+    struct route routes[6];
     struct probe probe;
+    struct cleanup cleanup;
+    struct mailbox mailbox;
 };
 
 /* What the rooms share; must outlive the routes. */
 struct routes_needs {
     const struct orphan_statements *orphans;
     const struct digest *identifier_key;
+    const struct code_keys *code_keys;
     struct admission *admission;
+    struct post *post;
+    bool has_mailbox; /* mails stay here, and are shown */
 };
 
 void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs);
 /* What may change while the program runs. */
 void routes_configure(struct routes *r, const struct settings *s);
 /* The database is ready. */
-enum err routes_open(struct routes *r, struct pool *pool) MUST_CHECK;
+enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine) MUST_CHECK;
 void routes_close(struct routes *r); /* after the last request */
 
 #endif

@@ -45,12 +45,15 @@ struct app {
     bool demo;
     _Atomic(struct generation *) now;
     struct digest key_fingerprint, identifier_key;
+    struct code_keys code_keys;
     sigset_t signals;
     struct cluster *cluster;
     struct pool *pool;
     struct orphan_statements orphans;
     struct admission *admission;
     struct leader *leader;
+    struct post *post;
+    struct engine *engine;
     struct routes routes;
     struct health health;
     struct router ops_router;
@@ -197,8 +200,12 @@ static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
 
 static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
 {
-    struct tier_table tiers = settings_tiers(settings_now(context));
-    return limits_prune(pg, &tiers, deadline_ns);
+    const struct settings *s = settings_now(context);
+    struct tier_table tiers = settings_tiers(s);
+    enum err e = limits_prune(pg, &tiers, deadline_ns);
+    if (e || (e = cleanup_purge_codes(pg, deadline_ns)))
+        return e;
+    return audit_prune(pg, s->audit_retention_ms, deadline_ns);
 }
 
 /* What needs the database, once it can be relied on. */
@@ -211,8 +218,12 @@ static enum err open_rooms(struct app *app, const char *url, const char *direct,
     struct leader_config leader = {direct, duties, COUNT_OF(duties)};
     if (!(app->pool = pool_start(&pool, why)) || !(app->leader = leader_start(&leader, why)))
         return ERR_MEMORY;
+    const struct work_kind *kinds[] = {post_kind(app->post)};
+    struct work_config work = {.pool = app->pool, .kinds = kinds, .kind_count = COUNT_OF(kinds)};
+    if (!(app->engine = work_start(&work, why)))
+        return ERR_MEMORY;
     enum err e = admission_open(app->admission, direct, app->pool, why);
-    return e ? e : routes_open(&app->routes, app->pool);
+    return e ? e : routes_open(&app->routes, app->pool, app->engine);
 }
 
 /* Everything that must hold before a request may reach the database. ERR_CLOSED and ERR_TIMEOUT: try again later. */
@@ -224,7 +235,8 @@ static enum err bring_database_up(struct app *app, struct why *why)
     AUTO(pg) struct pg *pg = pg_new(direct, PG_PREPARE_OFF);
     enum err e = pg ? pg_connect(pg, clock_ns() + 5 * NS_PER_S, why) : why_set(why, ERR_MEMORY, "no memory");
     if (e || (e = bring_schema_up(app, pg, why)) || (e = database_claim(pg, &app->key_fingerprint, why)) ||
-        (e = database_check_statements(pg, &app->orphans, why)))
+        (e = database_check_statements(pg, &app->orphans, why)) ||
+        (e = database_guard_ownership(pg, s->ownership.at, s->ownership.count, &app->orphans, why)))
         return e;
     return open_rooms(app, url, direct, why);
 }
@@ -316,7 +328,34 @@ static enum err read_key(struct app *app, const struct settings *s, struct why *
         e = digest_derive(str_of(key), "fingerprint", &app->key_fingerprint);
     if (!e)
         e = digest_derive(str_of(key), IDENTIFIER_PURPOSE, &app->identifier_key);
+    if (!e)
+        e = code_keys_derive(str_of(key), &app->code_keys);
     secret_wipe(key, sizeof key);
+    return e;
+}
+
+/* Without a provider mails stay in a table that a page shows: where nobody real can be meant. */
+static bool has_mailbox(const struct app *app, const struct settings *s)
+{
+    return !s->resend_api_key && !s->sendgrid_api_key && !s->smtp_url && (app->demo || !s->database_url);
+}
+
+static enum err open_post(struct app *app, const struct settings *s, struct why *why)
+{
+    struct mail_settings mail = {.from = s->mail_from ? s->mail_from : "Reclaim <reclaim@example.com>",
+                                 .resend_api_key = s->resend_api_key,
+                                 .resend_url = s->resend_url,
+                                 .sendgrid_api_key = s->sendgrid_api_key,
+                                 .sendgrid_url = s->sendgrid_url,
+                                 .smtp_url = s->smtp_url,
+                                 .mailbox = has_mailbox(app, s),
+                                 .compose = cleanup_compose,
+                                 .compose_context = &app->routes.cleanup};
+    enum err e = post_new(&mail, &app->post, why);
+    if (!e && !post_has_provider(app->post))
+        log_warn("no mail provider is set: codes cannot be sent",
+                 F_STR("settings", "RECLAIM_RESEND_API_KEY, "
+                                   "RECLAIM_SENDGRID_API_KEY or RECLAIM_SMTP_URL, and RECLAIM_MAIL_FROM"));
     return e;
 }
 
@@ -335,7 +374,11 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     if (!(app->admission = admission_new()))
         return why_set(why, ERR_MEMORY, "no memory for the limits");
     configure_limits(app, s);
-    routes_init(&app->routes, s, &(struct routes_needs){&app->orphans, &app->identifier_key, app->admission});
+    if ((e = open_post(app, s, why)))
+        return e;
+    routes_init(&app->routes, s,
+                &(struct routes_needs){&app->orphans, &app->identifier_key, &app->code_keys, app->admission, app->post,
+                                       has_mailbox(app, s)});
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);
     if (!s->database_url && (e = cluster_start(s->data_dir, &app->cluster, why)))
@@ -361,12 +404,16 @@ static bool close_app(struct app *app)
         gauge_source(&pool_connected, NULL, NULL);
         gauge_source(&pool_queued, NULL, NULL);
         counter_source(&pool_retries, NULL, NULL);
+        if (app->engine)
+            work_stop(app->engine, clock_ns() + 2 * NS_PER_S);
         pool_stop(app->pool, clock_ns() + NS_PER_S);
     }
     leader_stop(app->leader);
     if (clean) { /* otherwise an answer is still being worked on, and needs them */
         routes_close(&app->routes);
         admission_free(app->admission);
+        work_free(app->engine);
+        post_free(app->post);
     }
     if (app->cluster)
         cluster_stop(app->cluster, clock_ns() + 10 * NS_PER_S);
@@ -383,7 +430,7 @@ static bool close_app(struct app *app)
     return true;
 }
 
-static void greet(const struct app *app)
+static void greet(struct app *app)
 {
     if (!app->demo)
         return;
@@ -394,6 +441,8 @@ static void greet(const struct app *app)
            "  Metrics        http://%s/metrics\n",
            server_address(app->public), server_address(app->public), server_address(app->ops),
            server_address(app->ops));
+    if (has_mailbox(app, settings_now(app)))
+        printf("  Mailbox        http://%s/mailbox\n", server_address(app->public));
     if (app->cluster)
         printf("  Database       psql '%s'\n", cluster_url(app->cluster));
     printf("Try it:\n"

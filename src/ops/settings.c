@@ -129,6 +129,11 @@ static enum err check_together(struct settings *s, struct why *why)
                        "private cluster");
     if (!s->database_direct_url)
         s->database_direct_url = s->database_url;
+    if (!s->mail_from && (s->resend_api_key || s->sendgrid_api_key || s->smtp_url))
+        return why_set(why, ERR_INPUT, "RECLAIM_MAIL_FROM is not set, but %s is: mails must come from someone",
+                       s->resend_api_key     ? "RECLAIM_RESEND_API_KEY"
+                       : s->sendgrid_api_key ? "RECLAIM_SENDGRID_API_KEY"
+                                             : "RECLAIM_SMTP_URL");
     size_t len = strlen(s->listen);
     bool any_port = len > 2 && strcmp(s->listen + len - 2, ":0") == 0;
     if (!any_port && strcmp(s->listen, s->ops_listen) == 0)

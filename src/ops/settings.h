@@ -55,8 +55,17 @@ struct settings {
 
     /* Registration recovery */
     enum contract_name contract;
+    enum enumeration { ENUMERATION_DOCUMENTED, ENUMERATION_UNIFORM } enumeration;
+    int64_t hold_ms, hold_sigma_ms;
     int64_t probe_hold_ms, probe_hold_sigma_ms, probe_timeout_ms;
+    int64_t audit_retention_ms;
     struct limit limit_global, limit_ip, limit_email, limit_probe;
+
+    /* Mail; NULL where a provider is not used */
+    const char *mail_from; /* "addr" or "Name <addr>" */
+    const char *resend_api_key, *resend_url;
+    const char *sendgrid_api_key, *sendgrid_url;
+    const char *smtp_url;
 
     /* Keys, files and logs */
     const char *data_dir;

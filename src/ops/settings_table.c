@@ -16,6 +16,8 @@ static const char *const prepare_words[] = {
     [PG_PREPARE_AUTO] = "auto", [PG_PREPARE_ON] = "on", [PG_PREPARE_OFF] = "off", NULL};
 static const char *const contract_words[] = {
     [CONTRACT_CLEANUP_V1] = "cleanup-v1", [CONTRACT_REGISTRATION_RECOVERY] = "registration-recovery", NULL};
+static const char *const enumeration_words[] = {
+    [ENUMERATION_DOCUMENTED] = "documented", [ENUMERATION_UNIFORM] = "uniform", NULL};
 static const char *const level_words[] = {
     [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error", NULL};
 
@@ -30,6 +32,7 @@ static const char *const level_words[] = {
 #define DATABASE .group = "Database"
 #define HTTP .group = "HTTP"
 #define RECOVERY .group = "Registration recovery"
+#define MAIL .group = "Mail"
 #define RUNNING .group = "Files, keys and logs"
 
 const struct setting settings_rows[] = {
@@ -71,6 +74,16 @@ const struct setting settings_rows[] = {
 
     {RECOVERY, ROW("CONTRACT", choice, contract, enum contract_name), .choices = contract_words,
      .standard = "cleanup-v1", .help = "Which of the two published contracts of the clean-up is spoken."},
+    {RECOVERY, ROW("ENUMERATION", choice, enumeration, enum enumeration), .choices = enumeration_words,
+     .standard = "documented",
+     .help =
+         "What the clean-up tells about addresses: what its contract documents, or, with uniform, never whether one "
+         "exists."},
+    {RECOVERY, ROW("HOLD_MS", milliseconds, hold_ms, int64_t), .max = 60000, .standard = "500", .reloadable = true,
+     .help = "Every answer of the clean-up leaves this long after its request, so that its time tells nothing; 0 turns "
+             "that off."},
+    {RECOVERY, ROW("HOLD_SIGMA_MS", milliseconds, hold_sigma_ms, int64_t), .max = 30000, .standard = "25",
+     .reloadable = true, .help = "Standard deviation of the Gaussian jitter around that hold, cut at twice itself."},
     {RECOVERY, ROW("PROBE_HOLD_MS", milliseconds, probe_hold_ms, int64_t), .max = 60000, .standard = "150",
      .reloadable = true,
      .help = "Every answer of check-email-status leaves this long after its request, so that its time tells nothing; "
@@ -81,6 +94,8 @@ const struct setting settings_rows[] = {
      .standard = "100", .reloadable = true,
      .help = "Time the probe's company query gets; after that the answer says null."},
 
+    {RECOVERY, ROW("AUDIT_RETENTION", duration, audit_retention_ms, int64_t), .min = 3600000, .max = 315360000000,
+     .standard = "365d", .reloadable = true, .help = "How long the rows of `reclaim.auth_cleanup_log` are kept."},
     {RECOVERY, ROW("LIMIT_GLOBAL", limit, limit_global, struct limit), .standard = "1000/60", .reloadable = true,
      .help = "Clean-up requests of everyone together."},
     {RECOVERY, ROW("LIMIT_IP", limit, limit_ip, struct limit), .standard = "5/60", .reloadable = true,
@@ -89,6 +104,22 @@ const struct setting settings_rows[] = {
      .help = "Clean-up requests for one e-mail address; asking for a code and trying one are counted apart."},
     {RECOVERY, ROW("LIMIT_PROBE", limit, limit_probe, struct limit), .standard = "30/60", .reloadable = true,
      .help = "Requests to check-email-status of one client address; IPv6 counts by /64."},
+
+    {MAIL, ROW("MAIL_FROM", mail_from, mail_from, const char *), .standard_words = "none; required with a provider",
+     .help = "Whom mails come from, as the providers know it: an address, or a name and an address in angle brackets."},
+    {MAIL, ROW("RESEND_API_KEY", secret, resend_api_key, const char *), .min = 1, .max = 512, .standard_words = "none",
+     .help =
+         "Has mails sent by Resend, before any other provider. Without a provider they go to a local mailbox, which "
+         "only `--demo` and the private cluster allow."},
+    {MAIL, ROW("RESEND_URL", http_url, resend_url, const char *), .standard = "https://api.resend.com/emails",
+     .help = "Where Resend takes mails."},
+    {MAIL, ROW("SENDGRID_API_KEY", secret, sendgrid_api_key, const char *), .min = 1, .max = 512,
+     .standard_words = "none", .help = "Has mails sent by SendGrid; where Resend is set too, when that fails."},
+    {MAIL, ROW("SENDGRID_URL", http_url, sendgrid_url, const char *),
+     .standard = "https://api.sendgrid.com/v3/mail/send", .help = "Where SendGrid takes mails."},
+    {MAIL, ROW("SMTP_URL", smtp_url, smtp_url, const char *), .standard_words = "none",
+     .help = "A mail server to send by, after the providers above: `smtps://user:password@host`, or `smtp://`, which "
+             "changes to TLS before anything is said unless the server is on this machine."},
 
     {RUNNING, ROW("DATA_DIR", string, data_dir, const char *), .min = 1, .max = 1024, .standard = "./reclaim-data",
      .help = "Directory of the private cluster and of generated keys."},
@@ -105,7 +136,8 @@ _Static_assert(COUNT_OF(settings_rows) <= SETTINGS_MAX, "struct settings_origin 
 
 bool setting_is_secret(const struct setting *row)
 {
-    return row->type == &setting_secret || row->type == &setting_database;
+    return row->type == &setting_secret || row->type == &setting_database || row->type == &setting_http_url ||
+           row->type == &setting_smtp_url;
 }
 
 const struct setting *setting_find(const char *name, bool *ret_from_file)

@@ -8,6 +8,12 @@
 const struct contract contract_cleanup_v1 = {
     .name = "cleanup-v1",
     .malformed = CLEANUP_MALFORMED,
+    .expired = CLEANUP_EXPIRED,
+    .code = {.symbols = 8, .alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789", .group = 4, .also_well_formed = "IO"},
+    .code_life_s = 300,
+    .limits_validation = true,
+    .code_sent = "Verification code sent to email",
+    .user_deleted = "User deleted successfully",
     .errors =
         {
             [CLEANUP_EXPIRED] = {404, "Verification code expired. Please request a new code."},
@@ -25,6 +31,15 @@ const struct contract contract_cleanup_v1 = {
 const struct contract contract_registration_recovery = {
     .name = "registration-recovery",
     .malformed = CLEANUP_EXPIRED,
+    .expired = CLEANUP_WRONG_CODE,
+    .code = {.symbols = 6, .alphabet = "0123456789", .group = 0, .also_well_formed = ""},
+    .code_life_s = 600,
+    .limits_validation = false,
+    .code_sent =
+        "A verification code has been sent to your email address. Please check your inbox and enter the code to "
+        "complete account cleanup.",
+    .user_deleted =
+        "Your account has been successfully deleted. You can now register again with the same email address.",
     .errors =
         {
             [CLEANUP_EXPIRED] = {400, "Invalid request body. Please check your input and try again."},
@@ -40,32 +55,69 @@ const struct contract contract_registration_recovery = {
         },
 };
 
+struct refusal {
+    const char *code, *message;
+    int status;
+    int64_t retry_after; /* 0: none */
+};
+
+static void write_envelope(struct json_writer *w, const struct request *rq, const struct refusal *r)
+{
+    json_open(w, '{');
+    json_key(w, "success");
+    json_bool(w, false);
+    json_key(w, "correlationId");
+    json_str(w, str_of(rq->correlation_id));
+    json_key(w, "error");
+    json_open(w, '{');
+    json_key(w, "code");
+    json_str(w, str_of(r->code));
+    json_key(w, "message");
+    json_str(w, str_of(r->message));
+    json_key(w, "httpStatus");
+    json_i64(w, r->status);
+    if (r->retry_after) {
+        json_key(w, "retryAfter");
+        json_i64(w, r->retry_after);
+    }
+    json_close(w, '}');
+    json_close(w, '}');
+}
+
+/* RFC 9457. */
+static void write_problem(struct json_writer *w, const struct request *rq, const struct refusal *r)
+{
+    json_open(w, '{');
+    json_key(w, "type");
+    json_str(w, STR("about:blank"));
+    json_key(w, "title");
+    json_str(w, str_of(r->message));
+    json_key(w, "status");
+    json_i64(w, r->status);
+    json_key(w, "code");
+    json_str(w, str_of(r->code));
+    json_key(w, "correlationId");
+    json_str(w, str_of(rq->correlation_id));
+    if (r->retry_after) {
+        json_key(w, "retryAfter");
+        json_i64(w, r->retry_after);
+    }
+    json_close(w, '}');
+}
+
 static void refuse(struct request *rq, enum cleanup_error error, int status, const char *message, int64_t retry_after)
 {
     char code[32];
     snprintf(code, sizeof code, "ORPHAN_CLEANUP_%03d", (int)error);
+    struct refusal r = {code, message, status, retry_after};
     AUTO(buf) struct buf out = buf_new(2048);
     struct json_writer w = json_to(&out);
-    json_open(&w, '{');
-    json_key(&w, "success");
-    json_bool(&w, false);
-    json_key(&w, "correlationId");
-    json_str(&w, str_of(rq->correlation_id));
-    json_key(&w, "error");
-    json_open(&w, '{');
-    json_key(&w, "code");
-    json_str(&w, str_of(code));
-    json_key(&w, "message");
-    json_str(&w, str_of(message));
-    json_key(&w, "httpStatus");
-    json_i64(&w, status);
-    if (retry_after) {
-        json_key(&w, "retryAfter");
-        json_i64(&w, retry_after);
-    }
-    json_close(&w, '}');
-    json_close(&w, '}');
-    reply_body(rq, "application/json", arena_copy(rq->arena, buf_str(&out)));
+    if (rq->wants_problem)
+        write_problem(&w, rq, &r);
+    else
+        write_envelope(&w, rq, &r);
+    reply_body(rq, rq->wants_problem ? "application/problem+json" : "application/json",
+               arena_copy(rq->arena, buf_str(&out)));
     rq->reply.status = status;
 }
 

@@ -3,6 +3,7 @@
 #define RECOVERY_CONTRACT_H
 
 #include "http/router.h"
+#include "recovery/codes.h"
 
 /* ORPHAN_CLEANUP_00N */
 enum cleanup_error {
@@ -20,6 +21,11 @@ enum cleanup_error {
 struct contract {
     const char *name;
     enum cleanup_error malformed; /* what a body that cannot be read is called */
+    enum cleanup_error expired;   /* and a code that is past, used up or was never asked for */
+    struct code_shape code;
+    int64_t code_life_s;
+    bool limits_validation;               /* the e-mail tier counts the second step too, in a bucket of its own */
+    const char *code_sent, *user_deleted; /* what success says */
     struct {
         int status;
         const char *message;

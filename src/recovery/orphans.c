@@ -80,8 +80,27 @@ enum err orphan_statements_write(const struct ownership_column *columns, size_t 
     return OK;
 }
 
+enum err orphan_statements_lock(struct orphan_statements *s, const struct ownership_column *columns,
+                                const bool *without_key, size_t count)
+{
+    AUTO(buf) struct buf sql = buf_new(4096);
+    for (size_t i = 0; i < count; i++)
+        if (without_key[i])
+            buf_addf(&sql, "%s\"%s\".\"%s\"", sql.len ? ", " : "LOCK TABLE ", columns[i].schema, columns[i].table);
+    if (sql.len == 0 && !sql.failed)
+        return OK;
+    buf_addz(&sql, " IN SHARE ROW EXCLUSIVE MODE");
+    buf_add(&sql, (struct str){"", 1});
+    if (sql.failed || !(s->lock_text = malloc(sql.len)))
+        return ERR_MEMORY;
+    memcpy(s->lock_text, sql.at, sql.len);
+    s->lock_tables = (struct statement){"orphan_lock_tables", s->lock_text, 0, ""};
+    return OK;
+}
+
 void orphan_statements_free(struct orphan_statements *s)
 {
     free(s->text);
+    free(s->lock_text);
     *s = (struct orphan_statements){0};
 }

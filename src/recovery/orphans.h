@@ -15,9 +15,17 @@ struct ownership_column {
 struct orphan_statements {
     struct statement has_company; /* $1 address → has_company:bool, null when rows are hidden; no row without a user */
     struct statement have_company; /* $1 addresses → n:int8 has_company:bool, the same for many */
-    struct statement list;         /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
-    char *text;                    /* the memory of all */
+    /* For a deletion, before it looks: locks the ownership tables whose column has no foreign key to auth.users, since
+     * nothing else keeps a registration from completing meanwhile. .sql is NULL when all have one. */
+    struct statement lock_tables;
+    struct statement list; /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
+    char *text;            /* the memory of these */
+    char *lock_text;
 };
+
+/* Columns that are found without a foreign key to auth.users must be told before requests are served. */
+enum err orphan_statements_lock(struct orphan_statements *s, const struct ownership_column *columns,
+                                const bool *without_key, size_t count) MUST_CHECK;
 
 enum err orphan_statements_write(const struct ownership_column *columns, size_t count,
                                  struct orphan_statements *ret) MUST_CHECK;

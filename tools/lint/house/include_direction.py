@@ -13,6 +13,7 @@ MAY_INCLUDE = {
     "base": set(),
     **{room: {"base"} for room in PLATFORM},
     **{room: {"base"} | PLATFORM for room in SERVICES},
+    "mail": {"base", "work"} | PLATFORM,  # delivering a mail is a kind of work
     **{room: {"base"} | PLATFORM | SERVICES for room in FEATURES},
     "ops": {"base"} | PLATFORM | SERVICES | FEATURES,
 }

@@ -1,0 +1,2 @@
+DROP TABLE reclaim.mailbox;
+DROP TABLE reclaim.work_items;

@@ -1,0 +1,114 @@
+/* The local mailbox: where mails go when there is no provider, for whoever tries Reclaim out to read. */
+#include "mail/inside.h"
+
+#define BATCH_MOST 64
+#define WAITING_MOST 16384
+#define LETTERS_MAX ((size_t)1 << 20)
+
+static const struct statement mailbox_put = {
+    .name = "mailbox_put",
+    .sql = "INSERT INTO reclaim.mailbox (recipient, subject, body_text, body_html)"
+           " SELECT m.recipient, m.subject, m.body_text, m.body_html FROM pg_catalog.jsonb_to_recordset($1::jsonb)"
+           " AS m(recipient text, subject text, body_text text, body_html text)",
+    .params = 1,
+    .columns = "",
+};
+
+static const struct statement mailbox_prune = {
+    .name = "mailbox_prune",
+    .sql = "DELETE FROM reclaim.mailbox"
+           " WHERE id < (SELECT id FROM reclaim.mailbox ORDER BY id DESC OFFSET 199 LIMIT 1)",
+    .params = 0,
+    .columns = "",
+};
+
+const struct statement mailbox_newest = {
+    .name = "mailbox_newest",
+    .sql = "SELECT id, recipient, subject, body_text, body_html,"
+           " (pg_catalog.date_part('epoch', created_at) * 1000000)::int8 AS created_us"
+           " FROM reclaim.mailbox ORDER BY id DESC LIMIT 200",
+    .params = 0,
+    .columns = "id:int8 recipient:text subject:text body_text:text body_html:text created_us:int8",
+};
+
+const struct statement *const mail_statements[] = {&mailbox_put, &mailbox_prune, &mailbox_newest};
+const size_t mail_statement_count = COUNT_OF(mail_statements);
+
+static struct delivery *delivery_of(struct batch_item *item)
+{
+    return OWNER_OF(item, struct delivery, in_mailbox);
+}
+
+static void add_letter(struct json_writer *w, const struct mail *mail)
+{
+    AUTO(wording) struct wording words;
+    wording_of(mail, &words);
+    json_open(w, '{');
+    json_key(w, "recipient");
+    json_str(w, str_of(mail->to));
+    json_key(w, "subject");
+    json_str(w, str_of(words.subject));
+    json_key(w, "body_text");
+    json_str(w, buf_str(&words.text));
+    json_key(w, "body_html");
+    json_str(w, buf_str(&words.html));
+    json_close(w, '}');
+}
+
+static enum err put(void *context, struct pg *pg, struct batch_item **items, size_t count)
+{
+    const struct post *post = context;
+    AUTO(buf) struct buf letters = buf_new(LETTERS_MAX);
+    struct json_writer w = json_to(&letters);
+    json_open(&w, '[');
+    for (size_t i = 0; i < count; i++)
+        add_letter(&w, &delivery_of(items[i])->mail);
+    json_close(&w, ']');
+    if (letters.failed)
+        return letters.failed;
+    struct pg_call calls[] = {{.ask = &mailbox_put, .args = {pg_text(letters.at)}}, {.ask = &mailbox_prune}};
+    return pg_trip(pg, calls, COUNT_OF(calls), clock_ns() + post->try_ns);
+}
+
+static void come_back(struct work_note *note)
+{
+    struct delivery *d = OWNER_OF(note, struct delivery, note);
+    delivery_tried(d, d->err ? TRY_AGAIN : TRY_DELIVERED, 0, d->err);
+}
+
+static void was_put(void *context, struct batch_item *item, enum err e)
+{
+    (void)context;
+    struct delivery *d = delivery_of(item);
+    d->err = e;
+    work_post(d->item->engine, &d->note);
+}
+
+static enum err begin(struct delivery *d)
+{
+    struct post *post = d->post;
+    struct batch_config config = {.pool = work_pool(d->item->engine),
+                                  .most = BATCH_MOST,
+                                  .room = WAITING_MOST,
+                                  .in_flight = 1,
+                                  .patience_ns = post->try_ns,
+                                  .context = post,
+                                  .run = put,
+                                  .done = was_put};
+    if (!post->mailbox && !(post->mailbox = batch_new(&config)))
+        return ERR_MEMORY;
+    d->note.run = come_back;
+    return batch_add(post->mailbox, &d->in_mailbox);
+}
+
+/* What a worker has in hand cannot be taken back; it is done with it soon. */
+static bool cancel(struct delivery *d)
+{
+    (void)d;
+    return false;
+}
+
+void provider_mailbox(struct provider *p)
+{
+    *p = (struct provider){.name = "mailbox", .begin = begin, .cancel = cancel};
+}

@@ -1,0 +1,74 @@
+/* What our mails say. Text and HTML say the same; neither holds anything from outside but what is escaped here. */
+#include "mail/inside.h"
+
+static void add_escaped(struct buf *out, const char *z)
+{
+    for (; *z; z++) {
+        if (*z == '&')
+            buf_addz(out, "&amp;");
+        else if (*z == '<')
+            buf_addz(out, "&lt;");
+        else if (*z == '>')
+            buf_addz(out, "&gt;");
+        else if (*z == '"')
+            buf_addz(out, "&quot;");
+        else
+            buf_add(out, (struct str){z, 1});
+    }
+}
+
+static const char *minutes_word(int minutes)
+{
+    return minutes == 1 ? "minute" : "minutes";
+}
+
+static void word_code(const struct mail *m, struct wording *w)
+{
+    w->subject = "Your verification code";
+    buf_addf(&w->text,
+             "Your verification code is\r\n"
+             "\r\n"
+             "    %s\r\n"
+             "\r\n"
+             "It is valid for %d %s and works once. Enter it where you asked for it:\r\n"
+             "the unfinished registration of this address is then removed, and you can\r\n"
+             "register again.\r\n"
+             "\r\n"
+             "If it was not you who asked, ignore this mail: without the code nothing\r\n"
+             "happens.\r\n"
+             "\r\n"
+             "Reference: %s\r\n",
+             m->code, m->minutes, minutes_word(m->minutes), m->reference);
+
+    buf_addz(&w->html,
+             "<!doctype html>\r\n<html lang=\"en\">\r\n<head><meta charset=\"utf-8\"><title>Your verification "
+             "code</title></head>\r\n<body style=\"font-family:sans-serif;font-size:16px;line-height:1.5;"
+             "color:#222;background:#fff\">\r\n<p>Your verification code is</p>\r\n"
+             "<p style=\"font-family:ui-monospace,Consolas,Menlo,monospace;font-size:32px;font-weight:bold;"
+             "letter-spacing:3px;margin:24px 0\">");
+    add_escaped(&w->html, m->code);
+    buf_addf(&w->html,
+             "</p>\r\n<p>It is valid for %d %s and works once. Enter it where you asked for it: the unfinished "
+             "registration of this address is then removed, and you can register again.</p>\r\n"
+             "<p>If it was not you who asked, ignore this mail: without the code nothing happens.</p>\r\n"
+             "<p style=\"color:#666;font-size:13px\">Reference: ",
+             m->minutes, minutes_word(m->minutes));
+    add_escaped(&w->html, m->reference);
+    buf_addz(&w->html, "</p>\r\n</body>\r\n</html>\r\n");
+}
+
+void wording_of(const struct mail *mail, struct wording *ret)
+{
+    *ret = (struct wording){.subject = "", .text = buf_new(MAIL_BYTES_MAX), .html = buf_new(MAIL_BYTES_MAX)};
+    switch (mail->template) {
+    case MAIL_CLEANUP_CODE:
+        word_code(mail, ret);
+        break;
+    }
+}
+
+void wording_cleanup(struct wording *w)
+{
+    buf_free(&w->text);
+    buf_free(&w->html);
+}

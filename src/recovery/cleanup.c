@@ -1,0 +1,319 @@
+#include "recovery/cleanup.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "limits/headers.h"
+#include "recovery/email.h"
+#include "recovery/statements.h"
+
+/* The most a step's transaction, and with it the address's lock, may last. */
+#define FLOW_NS (30 * NS_PER_S)
+/* How long before its instant an answer must be settled, so that taking a code back does not make it late. */
+#define ANSWER_MARGIN_NS (20 * NS_PER_MS)
+
+METRIC_COUNTER(requests, "reclaim_cleanup_requests_total", "Requests to cleanup-orphaned-user.", "step");
+METRIC_COUNTER(outcomes, "reclaim_cleanup_outcomes_total", "How they ended: ok, or the error's number.", "step",
+               "outcome");
+METRIC_HISTOGRAM(step_time, "reclaim_cleanup_step_seconds", "From a request's last byte until its step was decided.",
+                 metric_seconds, "step");
+
+static const char *const step_names[] = {
+    [STEP_MALFORMED] = "malformed", [STEP_REQUEST_CODE] = "request-code", [STEP_VALIDATE] = "validate-and-cleanup"};
+
+struct pg_call cleanup_try_lock(const struct flow *f)
+{
+    return (struct pg_call){.ask = &cleanup_lock, .args = {pg_text(f->email.at)}};
+}
+
+/* Answering */
+
+static void tell_success(struct flow *f, int outcome)
+{
+    struct request *rq = f->rq;
+    const struct contract *contract = f->room->contract;
+    AUTO(buf) struct buf out = buf_new(2048);
+    struct json_writer w = json_to(&out);
+    json_open(&w, '{');
+    json_key(&w, "success");
+    json_bool(&w, true);
+    json_key(&w, "correlationId");
+    json_str(&w, str_of(rq->correlation_id));
+    json_key(&w, "data");
+    json_open(&w, '{');
+    json_key(&w, "step");
+    json_str(&w, outcome == CODE_SENT ? STR("code-sent") : STR("user-deleted"));
+    json_key(&w, "message");
+    json_str(&w, str_of(outcome == CODE_SENT ? contract->code_sent : contract->user_deleted));
+    json_key(&w, "correlationId");
+    json_str(&w, str_of(rq->correlation_id));
+    if (outcome == CODE_SENT) {
+        json_key(&w, "expiresAt");
+        json_str(&w, str_of(f->expires_at));
+    } else {
+        json_key(&w, "deletedUserId");
+        json_str(&w, str_of(f->user_id));
+        json_key(&w, "orphanClassification");
+        json_str(&w, str_of(f->classification));
+    }
+    json_close(&w, '}');
+    json_close(&w, '}');
+    reply_body(rq, "application/json", arena_copy(rq->arena, buf_str(&out)));
+    rq->reply.status = 200;
+}
+
+/* What is told where nobody may learn who exists: the first step always worked, the second only with the right code. */
+static int told_uniformly(struct flow *f)
+{
+    if (f->step == STEP_VALIDATE)
+        return f->outcome == USER_DELETED ? USER_DELETED : CLEANUP_WRONG_CODE;
+    if (f->outcome != CODE_SENT)
+        clock_format_ms(clock_wall_us() + f->room->contract->code_life_s * 1000000, f->expires_at);
+    return CODE_SENT;
+}
+
+/* The step is over; the request is not to be touched afterwards. */
+static void answer(struct flow *f)
+{
+    char number[12] = "ok";
+    if (f->outcome < CODE_SENT)
+        snprintf(number, sizeof number, "%03d", f->outcome);
+    counter_add(&outcomes, 1, step_names[f->step], number);
+    histogram_observe(&step_time, (double)(clock_ns() - f->rq->arrived_ns) / (double)NS_PER_S, step_names[f->step]);
+
+    int told = f->room->uniform ? told_uniformly(f) : f->outcome;
+    if (told >= CODE_SENT)
+        tell_success(f, told);
+    else
+        contract_refuse(f->rq, f->room->contract, (enum cleanup_error)told);
+    reply_send(f->rq, f->rq->reply.status);
+}
+
+static void answer_fault(struct flow *f, enum err e)
+{
+    log_warn("cleanup failed", F_STR("step", step_names[f->step]), F_STR("error", err_name(e)));
+    counter_add(&outcomes, 1, step_names[f->step], "006");
+    contract_refuse(f->rq, f->room->contract, CLEANUP_FAULT);
+    reply_send(f->rq, f->rq->reply.status);
+}
+
+/* Mail */
+
+static struct flow *flow_of_job(struct job *job)
+{
+    return OWNER_OF(job, struct flow, job);
+}
+
+static enum err run_take_back(struct job *job, struct pg *pg)
+{
+    return request_code_take_back(flow_of_job(job), pg);
+}
+
+static void taken_back(struct job *job, enum err e)
+{
+    struct flow *f = flow_of_job(job);
+    if (e) /* the code stays in the table, unknown to anyone, until it expires */
+        log_warn("code not taken back", F_STR("error", err_name(e)));
+    answer(f);
+}
+
+static void give_answer(struct mail_answer *mail, enum mail_verdict verdict)
+{
+    struct flow *f = OWNER_OF(mail, struct flow, answer);
+    if (verdict != MAIL_REFUSED) {
+        answer(f);
+        return;
+    }
+    f->outcome = CLEANUP_MAIL_FAILED;
+    f->job.run = run_take_back;
+    f->job.done = taken_back;
+    f->job.deadline_ns = clock_ns() + FLOW_NS;
+    if (pool_submit(atomic_load(&f->room->pool), &f->job))
+        answer(f);
+}
+
+enum err cleanup_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
+{
+    struct cleanup *room = context;
+    struct str user_id, salt_hex, correlation_id;
+    struct code_salt salt;
+    if (json_get_str(payload, "user_id", &user_id) || json_get_str(payload, "salt", &salt_hex) ||
+        json_get_str(payload, "correlation_id", &correlation_id) || code_salt_parse(salt_hex, &salt) ||
+        !str_is_uuid(user_id) || !str_is_uuid(correlation_id))
+        return ERR_INPUT;
+    struct pg_call call = {.ask = &cleanup_read_mail, .args = {pg_text(user_id.at), pg_text(salt_hex.at)}};
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    if (e)
+        return e;
+    int64_t left_s = call.rows ? pg_get_i64(&call, 0, 1) : 0;
+    if (left_s <= 0)
+        return ERR_MISSING; /* expired, replaced, or the user is gone */
+
+    const struct code_shape *shape = &room->contract->code;
+    struct code code = code_derive(room->code_keys, shape, &salt, user_id.at);
+    *ret = (struct mail){.template = MAIL_CLEANUP_CODE,
+                         .minutes = (int)((left_s + 59) / 60),
+                         .expires_us = clock_wall_us() + left_s * 1000000};
+    code_show(shape, &code, ret->code);
+    secret_wipe(&code, sizeof code);
+    if ((e = str_copy(pg_get(&call, 0, 0), ret->to, sizeof ret->to)))
+        return e;
+    return str_copy(correlation_id, ret->reference, sizeof ret->reference);
+}
+
+/* On a worker */
+
+static enum err run_step(struct job *job, struct pg *pg)
+{
+    struct flow *f = flow_of_job(job);
+    enum err e = f->step == STEP_REQUEST_CODE ? request_code(f, pg) : validate_and_cleanup(f, pg);
+    if (e && e != ERR_CONFLICT && pg_is_up(pg)) {
+        struct pg_call failed = audit_failed(&f->who, CLEANUP_FAULT);
+        if (pg_ask(pg, &failed, clock_ns() + NS_PER_S))
+            log_warn("failure not logged in the database", F_STR("sqlstate", failed.sqlstate));
+    }
+    return e;
+}
+
+static void step_done(struct job *job, enum err e)
+{
+    struct flow *f = flow_of_job(job);
+    if (e)
+        answer_fault(f, e);
+    else if (f->item)
+        mail_send(&f->item, &f->promised, &f->answer); /* answers, now or later: the last that is done with the flow */
+    else
+        answer(f);
+}
+
+static enum err run_log_refusal(struct job *job, struct pg *pg)
+{
+    struct pg_call refused = audit_failed(&flow_of_job(job)->who, CLEANUP_RATE_LIMITED);
+    return pg_ask(pg, &refused, job->deadline_ns);
+}
+
+static void refusal_logged(struct job *job, enum err e)
+{
+    (void)e; /* a refusal stands without its row */
+    struct flow *f = flow_of_job(job);
+    reply_send(f->rq, f->rq->reply.status);
+}
+
+/* Letting in */
+
+static void refuse_limited(struct flow *f)
+{
+    int64_t seconds = limit_retry_after_s(&f->ticket);
+    counter_add(&outcomes, 1, step_names[f->step], "003");
+    contract_refuse_limited(f->rq, f->room->contract, limit_wait_text(f->rq->arena, seconds), seconds);
+    reply_unhold_when_crowded(f->rq);
+    struct pool *pool = atomic_load(&f->room->pool);
+    /* One row for the refusal that the database gave; those from memory cost it nothing. */
+    if (f->step != STEP_MALFORMED && !f->ticket.from_memory && pool) {
+        f->job = (struct job){run_log_refusal, refusal_logged, clock_ns() + NS_PER_S, f->rq->correlation_id};
+        if (pool_submit(pool, &f->job) == OK)
+            return;
+    }
+    reply_send(f->rq, f->rq->reply.status);
+}
+
+static void decided(struct ticket *ticket)
+{
+    struct flow *f = OWNER_OF(ticket, struct flow, ticket);
+    struct request *rq = f->rq;
+    struct pool *pool = atomic_load(&f->room->pool);
+    limit_headers(rq, ticket);
+    if (ticket->verdict == VERDICT_REFUSED) {
+        refuse_limited(f);
+        return;
+    }
+    if (ticket->verdict == VERDICT_FAULT || !pool) {
+        answer_fault(f, ticket->fault);
+        return;
+    }
+    if (f->step == STEP_MALFORMED) {
+        contract_refuse(rq, f->room->contract, f->room->contract->malformed);
+        reply_send(rq, rq->reply.status);
+        return;
+    }
+    f->job = (struct job){run_step, step_done, rq->arrived_ns + FLOW_NS, rq->correlation_id};
+    enum err e = pool_submit(pool, &f->job);
+    if (e)
+        answer_fault(f, e);
+}
+
+static enum err read_request(struct flow *f)
+{
+    struct request *rq = f->rq;
+    AUTO(json) json_t *body = json_read_object(rq->body, NULL);
+    struct str step, email, typed, correlation_id;
+    if (!body)
+        return ERR_INPUT;
+    enum err e = json_get_str(body, "correlationId", &correlation_id);
+    if (e == OK && str_is_uuid(correlation_id))
+        request_correlate(rq, correlation_id);
+    else if (e != ERR_MISSING)
+        return ERR_INPUT;
+    if ((e = json_get_str(body, "step", &step)) || (e = json_get_str(body, "email", &email)) ||
+        (e = email_normalise(rq->arena, email, &f->email)))
+        return e;
+    if (str_eq(step, STR("request-code"))) {
+        f->step = STEP_REQUEST_CODE;
+        return OK;
+    }
+    if (!str_eq(step, STR("validate-and-cleanup")) || json_get_str(body, "verificationCode", &typed) ||
+        code_read(&f->room->contract->code, typed, &f->code))
+        return ERR_INPUT;
+    f->step = STEP_VALIDATE;
+    return OK;
+}
+
+/* Who is counted and logged: by keyed hashes only. */
+static void identify(struct flow *f)
+{
+    struct cleanup *room = f->room;
+    struct charge ip = charge_ip(TIER_IP, room->identifier_key, &f->rq->client);
+    ticket_charge(room->admission, &f->ticket, charge_global());
+    ticket_charge(room->admission, &f->ticket, ip);
+    if (f->step == STEP_MALFORMED)
+        return;
+    struct charge email =
+        charge_email(f->step == STEP_REQUEST_CODE ? TIER_EMAIL : TIER_EMAIL_VALIDATE, room->identifier_key, f->email);
+    if (f->step == STEP_REQUEST_CODE || room->contract->limits_validation)
+        ticket_charge(room->admission, &f->ticket, email);
+    f->who.correlation_id = f->rq->correlation_id;
+    f->who.step = step_names[f->step];
+    digest_hex(&email.subject, f->who.email_hash);
+    digest_hex(&ip.subject, f->who.ip_hash);
+}
+
+void cleanup_handle(struct request *rq)
+{
+    struct cleanup *room = rq->route->room;
+    struct flow *f = arena_take(rq->arena, sizeof *f);
+    if (!f) {
+        contract_refuse(rq, room->contract, CLEANUP_FAULT);
+        reply_send(rq, rq->reply.status);
+        return;
+    }
+    f->room = room;
+    f->rq = rq;
+    f->ticket.decided = decided;
+    f->answer =
+        (struct mail_answer){rq->hold.until_ns ? rq->hold.until_ns - ANSWER_MARGIN_NS : rq->arrived_ns, give_answer};
+    if (read_request(f))
+        f->step = STEP_MALFORMED;
+    counter_add(&requests, 1, step_names[f->step]);
+    identify(f);
+    admission_ask(room->admission, &f->ticket);
+}
+
+void cleanup_open(struct cleanup *room, struct pool *pool, struct engine *engine)
+{
+    room->engine = engine;
+    atomic_store(&room->pool, pool);
+}

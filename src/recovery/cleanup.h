@@ -1,0 +1,80 @@
+/* POST /functions/v1/cleanup-orphaned-user: prove a mailbox, delete the orphan.
+ *
+ * This file has what both steps share: reading a request, letting it in, answering. Each step is one linear function in a
+ * file of its own, request_code.c and validate_and_cleanup.c. */
+#ifndef RECOVERY_CLEANUP_H
+#define RECOVERY_CLEANUP_H
+
+#include "http/router.h"
+#include "limits/admission.h"
+#include "mail/mail.h"
+#include "recovery/audit.h"
+#include "recovery/contract.h"
+#include "recovery/orphans.h"
+
+struct cleanup {
+    const struct contract *contract;
+    const struct orphan_statements *orphans;
+    const struct digest *identifier_key;
+    const struct code_keys *code_keys;
+    struct admission *admission;
+    struct post *post;
+    bool uniform; /* never tells whether an address exists */
+    struct hold_rule hold;
+    _Atomic(struct pool *) pool; /* NULL until the database is ready */
+    struct engine *engine;
+};
+
+/* The database and the work engine are ready. */
+void cleanup_open(struct cleanup *room, struct pool *pool, struct engine *engine);
+
+/* The handler; its route's room is a struct cleanup. */
+void cleanup_handle(struct request *rq);
+
+/* How a step ended: one of the contract's errors, or */
+enum outcome { CODE_SENT = 100, USER_DELETED };
+
+/* One request on its way through a step. */
+struct flow {
+    struct ticket ticket;
+    struct job job;
+    struct mail_answer answer;
+    struct cleanup *room;
+    struct request *rq;
+    enum step { STEP_MALFORMED, STEP_REQUEST_CODE, STEP_VALIDATE } step;
+    struct str email;
+    struct code code; /* what was typed, in the second step */
+    struct audit_subject who;
+    int outcome; /* enum outcome, or enum cleanup_error */
+    /* What a success tells. */
+    char expires_at[32], user_id[37];
+    const char *classification;
+    int64_t log_id;
+    struct work_item *item; /* the mail, promised */
+    struct pg_call promised;
+};
+
+/* The steps, on a worker. ERR_CONFLICT has them run again; any other failure is the contract's fault. */
+enum err request_code(struct flow *f, struct pg *pg);
+enum err validate_and_cleanup(struct flow *f, struct pg *pg);
+
+/* The user of an address, if this transaction may work on it. */
+struct candidate {
+    char user_id[37];
+    bool verified;
+    int refusal; /* 0, or the cleanup_error that ends the flow */
+};
+
+/* The first statement of both steps: the address's lock, for this transaction. */
+struct pg_call cleanup_try_lock(const struct flow *f);
+/* Composes a code's mail for an item that was taken over; mail_settings.compose. The context is a struct cleanup. */
+enum err cleanup_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret);
+/* Drops the code of a mail that every provider refused, and says so in the log. */
+enum err request_code_take_back(struct flow *f, struct pg *pg);
+
+extern const struct statement *const cleanup_statements[];
+extern const size_t cleanup_statement_count;
+/* Deletes codes that have expired. */
+enum err cleanup_purge_codes(struct pg *pg, int64_t deadline_ns) MUST_CHECK;
+
+#endif

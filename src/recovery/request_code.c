@@ -1,0 +1,111 @@
+/* Step 1: prove that whoever asks can read the address's mail. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "pg/tx.h"
+#include "recovery/cleanup.h"
+#include "recovery/statements.h"
+
+/* Lock, user, ownership: all that the decision needs, in one trip. */
+static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *ret)
+{
+    struct pg_call reads[] = {
+        cleanup_try_lock(f),
+        {.ask = &cleanup_find_user, .args = {pg_text(f->email.at)}},
+        {.ask = &f->room->orphans->has_company, .args = {pg_text(f->email.at)}},
+    };
+    const struct pg_call *lock = &reads[0], *user = &reads[1], *company = &reads[2];
+    enum err e = tx_trip(tx, reads, COUNT_OF(reads));
+    if (e)
+        return e;
+    if (!pg_get_bool(lock, 0, 0))
+        ret->refusal = CLEANUP_BUSY;
+    else if (user->rows == 0)
+        ret->refusal = CLEANUP_UNKNOWN_USER;
+    else if (company->rows == 0 || pg_is_null(company, 0, 0))
+        ret->refusal = CLEANUP_FAULT; /* ownership that cannot be seen is not ownership that is not there */
+    else if (pg_get_bool(company, 0, 0))
+        ret->refusal = CLEANUP_NOT_ORPHANED;
+    else if (!post_has_provider(f->room->post))
+        ret->refusal = CLEANUP_MAIL_FAILED;
+    else
+        return str_copy(pg_get(user, 0, 0), ret->user_id, sizeof ret->user_id);
+    return OK;
+}
+
+/* What the work queue may know of a mail: enough to derive the code again, not the code. */
+static void write_payload(const struct flow *f, const struct candidate *who, const char *salt_hex, char into[512])
+{
+    snprintf(into, 512,
+             "{\"template\":\"cleanup-code\",\"contract\":\"%s\",\"user_id\":\"%s\",\"salt\":\"%s\","
+             "\"correlation_id\":\"%s\"}",
+             f->room->contract->name, who->user_id, salt_hex, f->rq->correlation_id);
+}
+
+static void write_mail(const struct flow *f, const struct code *code, struct mail *ret)
+{
+    const struct contract *contract = f->room->contract;
+    *ret = (struct mail){.template = MAIL_CLEANUP_CODE,
+                         .minutes = (int)(contract->code_life_s / 60),
+                         .expires_us = clock_wall_us() + contract->code_life_s * 1000000};
+    snprintf(ret->to, sizeof ret->to, "%.*s", STR_ARGS(f->email));
+    snprintf(ret->reference, sizeof ret->reference, "%s", f->rq->correlation_id);
+    code_show(&contract->code, code, ret->code);
+}
+
+enum err request_code(struct flow *f, struct pg *pg)
+{
+    struct cleanup *room = f->room;
+    struct candidate who = {.refusal = 0};
+    AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
+    enum err e = lock_and_read(f, tx, &who);
+    if (e)
+        return e;
+    if (who.refusal) {
+        struct pg_call refused = audit_failed(&f->who, (enum cleanup_error)who.refusal);
+        f->outcome = who.refusal;
+        return tx_commit(tx, &refused, 1);
+    }
+
+    struct code_salt salt = code_salt_new();
+    struct code code = code_derive(room->code_keys, &room->contract->code, &salt, who.user_id);
+    struct digest hash = code_hash(room->code_keys, &salt, &code);
+    char salt_hex[2 * CODE_SALT_LEN + 1], hash_hex[DIGEST_HEX_LEN + 1], payload[512];
+    code_salt_hex(&salt, salt_hex);
+    digest_hex(&hash, hash_hex);
+    write_payload(f, &who, salt_hex, payload);
+    struct mail mail;
+    write_mail(f, &code, &mail);
+
+    struct pg_call writes[2] = {
+        {.ask = &cleanup_store_code,
+         .args = {pg_text(f->who.email_hash), pg_text(who.user_id), pg_text(hash_hex), pg_text(salt_hex),
+                  pg_i64(room->contract->code_life_s), pg_text(f->rq->correlation_id), pg_text(f->who.ip_hash)}},
+    };
+    AUTO(work_item) struct work_item *item = mail_promise(room->post, room->engine, payload, &mail, &writes[1]);
+    secret_wipe(&code, sizeof code);
+    secret_wipe(&mail, sizeof mail);
+    if (!item)
+        return ERR_MEMORY;
+    if ((e = tx_commit(tx, writes, COUNT_OF(writes))))
+        return e;
+
+    f->log_id = pg_get_i64(&writes[0], 0, 0);
+    if ((e = str_copy(pg_get(&writes[0], 0, 1), f->expires_at, sizeof f->expires_at)))
+        return e;
+    f->outcome = CODE_SENT;
+    f->promised = writes[1];
+    f->item = item; /* sent once this function is done with the flow */
+    item = NULL;
+    return OK;
+}
+
+enum err request_code_take_back(struct flow *f, struct pg *pg)
+{
+    struct pg_call calls[] = {
+        {.ask = &cleanup_drop_code, .args = {pg_text(f->who.email_hash), pg_i64(f->log_id)}},
+        audit_mail_failed(f->log_id),
+    };
+    return pg_trip(pg, calls, COUNT_OF(calls), f->job.deadline_ns);
+}

@@ -1,0 +1,89 @@
+#include "recovery/statements.h"
+
+#include "recovery/cleanup.h"
+
+#define FIND_USER                                                                                                      \
+    "SELECT u.id, (u.email_confirmed_at IS NOT NULL) AS verified FROM auth.users u"                                    \
+    " WHERE u.email = $1 AND u.is_sso_user = false AND u.deleted_at IS NULL"
+
+const struct statement cleanup_lock = {
+    .name = "cleanup_lock",
+    .sql = "SELECT pg_catalog.pg_try_advisory_xact_lock(reclaim.email_to_lock_id($1)) AS mine",
+    .params = 1,
+    .columns = "mine:bool",
+};
+
+const struct statement cleanup_find_user = {"cleanup_find_user", FIND_USER, 1, "id:uuid verified:bool"};
+
+/* Conflicts with the key share that an insert into a table with a foreign key to auth.users takes: a registration that
+ * is completing is waited for, and one that begins waits for us. */
+const struct statement cleanup_find_user_and_lock = {"cleanup_find_user_and_lock", FIND_USER " FOR UPDATE OF u", 1,
+                                                     "id:uuid verified:bool"};
+
+const struct statement cleanup_store_code = {
+    .name = "cleanup_store_code",
+    .sql =
+        "WITH log AS (INSERT INTO reclaim.auth_cleanup_log (correlation_id, email_hash, ip_hash, step, status)"
+        "  VALUES ($6::uuid, $1, $7, 'request-code', 'pending') RETURNING id)"
+        " INSERT INTO reclaim.verification_codes AS c (email_hash, user_id, code_hash, code_salt, expires_at, log_id)"
+        " SELECT $1, $2::uuid, decode($3, 'hex'), decode($4, 'hex'), clock_timestamp() + $5::int8 * interval '1 "
+        "second',"
+        "  log.id FROM log"
+        " ON CONFLICT (email_hash) DO UPDATE SET user_id = excluded.user_id, code_hash = excluded.code_hash,"
+        "  code_salt = excluded.code_salt, expires_at = excluded.expires_at, log_id = excluded.log_id, tries = 0,"
+        "  created_at = excluded.created_at"
+        " RETURNING c.log_id,"
+        "  to_char(c.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS expires_at",
+    .params = 7,
+    .columns = "log_id:int8 expires_at:text",
+};
+
+const struct statement cleanup_take_try = {
+    .name = "cleanup_take_try",
+    .sql = "UPDATE reclaim.verification_codes SET tries = tries + 1"
+           " WHERE email_hash = $1 AND expires_at > clock_timestamp() AND tries < " CODE_TRIES_MAX
+           " RETURNING encode(code_hash, 'hex') AS code_hash, encode(code_salt, 'hex') AS code_salt, user_id, log_id",
+    .params = 1,
+    .columns = "code_hash:text code_salt:text user_id:uuid log_id:int8",
+};
+
+const struct statement cleanup_drop_code = {
+    .name = "cleanup_drop_code",
+    .sql = "DELETE FROM reclaim.verification_codes WHERE email_hash = $1 AND log_id = $2::int8",
+    .params = 2,
+    .columns = "",
+};
+
+const struct statement cleanup_delete_user = {
+    .name = "cleanup_delete_user",
+    .sql = "DELETE FROM auth.users WHERE id = $1::uuid",
+    .params = 1,
+    .columns = "",
+};
+
+const struct statement cleanup_read_mail = {
+    .name = "cleanup_read_mail",
+    .sql = "SELECT u.email, ceil(extract(epoch FROM c.expires_at - clock_timestamp()))::int8 AS left_s"
+           " FROM reclaim.verification_codes c JOIN auth.users u ON u.id = c.user_id"
+           " WHERE c.user_id = $1::uuid AND c.code_salt = decode($2, 'hex') AND u.deleted_at IS NULL",
+    .params = 2,
+    .columns = "email:varchar left_s:int8",
+};
+
+static const struct statement purge_codes = {
+    .name = "cleanup_purge_codes",
+    .sql = "DELETE FROM reclaim.verification_codes WHERE expires_at < clock_timestamp() - interval '1 hour'",
+    .params = 0,
+    .columns = "",
+};
+
+const struct statement *const cleanup_statements[] = {
+    &cleanup_lock,      &cleanup_find_user,   &cleanup_find_user_and_lock, &cleanup_store_code, &cleanup_take_try,
+    &cleanup_drop_code, &cleanup_delete_user, &cleanup_read_mail,          &purge_codes};
+const size_t cleanup_statement_count = COUNT_OF(cleanup_statements);
+
+enum err cleanup_purge_codes(struct pg *pg, int64_t deadline_ns)
+{
+    struct pg_call call = {.ask = &purge_codes};
+    return pg_ask(pg, &call, deadline_ns);
+}

@@ -1,0 +1,18 @@
+/* Private to src/recovery: the statements of the clean-up's two steps. */
+#ifndef RECOVERY_STATEMENTS_H
+#define RECOVERY_STATEMENTS_H
+
+#include "pg/pg.h"
+
+#define CODE_TRIES_MAX "3"
+
+extern const struct statement cleanup_lock;               /* $1 address → mine:bool */
+extern const struct statement cleanup_find_user;          /* $1 address → id:uuid verified:bool */
+extern const struct statement cleanup_find_user_and_lock; /* the same, the row locked */
+extern const struct statement cleanup_store_code;         /* → log_id:int8 expires_at:text */
+extern const struct statement cleanup_take_try;           /* $1 email hash → code_hash code_salt user_id log_id */
+extern const struct statement cleanup_drop_code;          /* $1 email hash, $2 log id */
+extern const struct statement cleanup_delete_user;        /* $1 user id */
+extern const struct statement cleanup_read_mail;          /* $1 user id, $2 salt → email:varchar left_s:int8 */
+
+#endif

@@ -1,0 +1,364 @@
+/* The engine: one thread that runs items, keeps their timers and talks to other servers without ever waiting. What needs
+ * the database goes to the pool and comes back as a note. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "http/client.h"
+#include "work/inside.h"
+
+#define LEASE_NS (25 * NS_PER_S) /* and a poll: taken over within 30 s */
+#define POLL_NS (2 * NS_PER_S)
+#define RUN_NS (60 * NS_PER_S)
+#define TICK_NS NS_PER_MS
+#define JOBS_MAX 4 /* of the pool's connections: requests come first */
+#define ITEMS_MAX 16384
+#define CONNECTIONS_MAX 256
+/* How long the last words to the database may take once the time to stop is up. */
+#define LAST_WORDS_NS (2 * NS_PER_S)
+
+METRIC_GAUGE(in_memory, "reclaim_work_in_memory", "Work items that this instance holds.");
+
+/* Items in memory */
+
+size_t engine_holds(const struct engine *e)
+{
+    return e->waiting.count + e->running.count + e->ended.count + e->settling.count;
+}
+
+static struct work_item **slot_of(struct engine *e, int64_t id)
+{
+    return &e->slots[(uint64_t)id % WORK_SLOTS];
+}
+
+struct work_item *engine_find(struct engine *e, int64_t id)
+{
+    struct work_item *item = *slot_of(e, id);
+    while (item && item->id != id)
+        item = item->same_slot;
+    return item;
+}
+
+static struct item_list *list_of(struct engine *e, const struct work_item *item)
+{
+    switch ((enum item_state)item->state) {
+    case ITEM_WAITING:
+        return &e->waiting;
+    case ITEM_RUNNING:
+        return &e->running;
+    case ITEM_ENDED:
+        return &e->ended;
+    case ITEM_SETTLING:
+    case ITEM_PROMISED:
+        break;
+    }
+    return &e->settling;
+}
+
+static void move(struct work_item *item, enum item_state state)
+{
+    list_take(list_of(item->engine, item), item);
+    item->state = state;
+    list_add(list_of(item->engine, item), item);
+}
+
+static void tell_holds(struct engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    e->state.in_memory = engine_holds(e);
+    pthread_mutex_unlock(&e->lock);
+    gauge_set(&in_memory, (double)engine_holds(e));
+}
+
+void engine_discard(struct engine *e, struct work_item *item)
+{
+    list_take(list_of(e, item), item);
+    struct work_item **at = slot_of(e, item->id);
+    while (*at != item)
+        at = &(*at)->same_slot;
+    *at = item->same_slot;
+    item_free(item);
+    tell_holds(e);
+}
+
+/* Running them */
+
+static enum err run_item(struct job *job, struct pg *pg)
+{
+    struct work_item *item = OWNER_OF(job, struct work_item, job);
+    if (work_hold(item, 0) != WORK_MINE)
+        return ERR_TIMEOUT;
+    return item->kind->run(item, pg, job->deadline_ns);
+}
+
+static void item_ran(struct job *job, enum err err)
+{
+    struct work_item *item = OWNER_OF(job, struct work_item, job);
+    item->job_err = err;
+    work_post(item->engine, &item->note);
+}
+
+static void come_back(struct work_note *note)
+{
+    struct work_item *item = OWNER_OF(note, struct work_item, note);
+    item->engine->jobs--;
+    enum err err = item->job_err;
+    work_end(item, !err ? WORK_DONE : err == ERR_INPUT ? WORK_DEAD : WORK_AGAIN, err ? err_name(err) : NULL);
+}
+
+static void submit(struct engine *e, struct work_item *item)
+{
+    item->note.run = come_back;
+    item->job = (struct job){.run = run_item, .done = item_ran, .deadline_ns = clock_ns() + RUN_NS};
+    e->jobs++;
+    enum err err = pool_submit(e->pool, &item->job);
+    if (err) {
+        item->job_err = err;
+        come_back(&item->note);
+    }
+}
+
+static void run_waiting(struct engine *e)
+{
+    while (e->waiting.first && e->jobs < JOBS_MAX && !e->stopping) {
+        struct work_item *item = e->waiting.first;
+        move(item, ITEM_RUNNING);
+        submit(e, item);
+    }
+}
+
+void engine_adopt(struct engine *e, struct work_item *item)
+{
+    item->same_slot = *slot_of(e, item->id);
+    *slot_of(e, item->id) = item;
+    item->state = item->kind->run ? ITEM_WAITING : ITEM_RUNNING;
+    list_add(list_of(e, item), item);
+    tell_holds(e);
+    if (e->stopping)
+        work_end(item, WORK_RETURNED, NULL);
+    else if (item->tries > item->kind->tries_max)
+        work_end(item, WORK_DEAD, "its last run never ended");
+    else if (item->kind->run)
+        run_waiting(e);
+    else
+        item->kind->start(item);
+}
+
+void work_end(struct work_item *item, enum work_outcome outcome, const char *reason)
+{
+    if (outcome == WORK_AGAIN && item->tries >= item->kind->tries_max)
+        outcome = WORK_DEAD;
+    item->outcome = atomic_load(&item->lost) ? WORK_DROPPED : outcome;
+    item->reason = reason;
+    move(item, ITEM_ENDED);
+}
+
+/* Notes, timers, hand-over */
+
+static bool post(struct engine *e, struct work_note *note, bool unless_closed)
+{
+    note->next = NULL;
+    pthread_mutex_lock(&e->lock);
+    bool taken = !unless_closed || (!e->closed && e->state.in_memory < ITEMS_MAX);
+    bool first = !e->notes;
+    if (taken) {
+        *e->last_note = note;
+        e->last_note = &note->next;
+    }
+    pthread_mutex_unlock(&e->lock);
+    if (taken && first)
+        client_wake(e->client);
+    return taken;
+}
+
+void work_post(struct engine *e, struct work_note *note)
+{
+    (void)post(e, note, false);
+}
+
+static void take_over(struct work_note *note)
+{
+    struct work_item *item = OWNER_OF(note, struct work_item, note);
+    engine_adopt(item->engine, item);
+}
+
+void work_kick(struct work_item **item, const struct pg_call *inserted)
+{
+    struct work_item *mine = *item;
+    mine->id = pg_get_i64(inserted, 0, 0);
+    mine->note.run = take_over;
+    if (post(mine->engine, &mine->note, true))
+        *item = NULL;
+    else
+        work_item_cleanup(item);
+}
+
+struct client *work_client(struct engine *e)
+{
+    return e->client;
+}
+
+struct pool *work_pool(struct engine *e)
+{
+    return e->pool;
+}
+
+void work_at(struct engine *e, struct work_timer *timer, int64_t at_ns)
+{
+    wheel_add(&e->timers, &timer->entry, at_ns);
+}
+
+void work_cancel(struct engine *e, struct work_timer *timer)
+{
+    wheel_cancel(&e->timers, &timer->entry);
+}
+
+static void run_notes(struct engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    struct work_note *note = e->notes;
+    e->notes = NULL;
+    e->last_note = &e->notes;
+    pthread_mutex_unlock(&e->lock);
+    for (struct work_note *next; note; note = next) {
+        next = note->next; /* the note may go with what it belongs to */
+        note->run(note);
+    }
+}
+
+static void run_timers(struct engine *e)
+{
+    for (struct wheel_entry *entry; (entry = wheel_expire(&e->timers, clock_ns()));) {
+        struct work_timer *timer = OWNER_OF(entry, struct work_timer, entry);
+        timer->due(timer);
+    }
+}
+
+/* The thread */
+
+static void return_waiting(struct engine *e)
+{
+    while (e->waiting.first)
+        work_end(e->waiting.first, WORK_RETURNED, NULL);
+}
+
+static void abandon_running(struct engine *e)
+{
+    e->abandoned = true;
+    for (struct work_item *item = e->running.first, *next; item; item = next) {
+        next = item->next;
+        if (item->kind->abandon)
+            item->kind->abandon(item);
+    }
+}
+
+/* False once everything has come to its end, or what is left cannot be told to the database. */
+static bool goes_on(struct engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    int64_t stop_ns = e->stop_ns;
+    pthread_mutex_unlock(&e->lock);
+    if (stop_ns == INT64_MAX)
+        return true;
+    e->stopping = true;
+    return_waiting(e);
+    if (clock_ns() >= stop_ns && !e->abandoned)
+        abandon_running(e);
+    if (e->running.count || e->ledger.busy)
+        return true;
+    return engine_holds(e) && clock_ns() < stop_ns + LAST_WORDS_NS;
+}
+
+static void *turn(void *context)
+{
+    struct engine *e = context;
+    while (goes_on(e)) {
+        run_notes(e);
+        run_timers(e);
+        run_waiting(e);
+        ledger_tend(e);
+        int64_t next_ns = wheel_next_ns(&e->timers), ledger_ns = ledger_due_ns(e);
+        client_turn(e->client, next_ns < ledger_ns ? next_ns : ledger_ns);
+    }
+    return NULL;
+}
+
+/* Starting and stopping */
+
+static void write_kinds(struct engine *e, const struct work_config *config)
+{
+    e->kind_names = buf_new(4096);
+    for (size_t i = 0; i < config->kind_count && i < WORK_KINDS_MAX; i++) {
+        e->kinds[e->kind_count++] = config->kinds[i];
+        buf_addf(&e->kind_names, "%s\"%s\"", i ? "," : "{", config->kinds[i]->name);
+    }
+    buf_addz(&e->kind_names, e->kind_count ? "}" : "{}");
+}
+
+static struct engine *engine_new(const struct work_config *config)
+{
+    struct engine *e = calloc(1, sizeof *e);
+    if (!e)
+        return NULL;
+    struct client_config client = {config->ca_file, CONNECTIONS_MAX};
+    pthread_mutex_init(&e->lock, NULL);
+    e->pool = config->pool;
+    e->lease_ns = config->lease_ns ? config->lease_ns : LEASE_NS;
+    e->poll_ns = config->poll_ns ? config->poll_ns : POLL_NS;
+    e->stop_ns = INT64_MAX;
+    e->last_note = &e->notes;
+    random_bytes(&e->number, sizeof e->number);
+    e->number &= INT64_MAX;
+    wheel_init(&e->timers, TICK_NS, clock_ns());
+    write_kinds(e, config);
+    e->client = client_new(&client);
+    if (!ledger_open(e) || !e->client || e->kind_names.failed) {
+        work_free(e);
+        return NULL;
+    }
+    return e;
+}
+
+struct engine *work_start(const struct work_config *config, struct why *why)
+{
+    struct engine *e = engine_new(config);
+    if (e && pthread_create(&e->thread, NULL, turn, e) == 0)
+        return e;
+    work_free(e);
+    (void)why_set(why, ERR_MEMORY, "no memory or no thread for the work queue");
+    return NULL;
+}
+
+void work_stop(struct engine *e, int64_t deadline_ns)
+{
+    pthread_mutex_lock(&e->lock);
+    e->closed = true;
+    e->stop_ns = deadline_ns;
+    pthread_mutex_unlock(&e->lock);
+    client_wake(e->client);
+    pthread_join(e->thread, NULL);
+    run_notes(e); /* handed over at the last moment */
+    for (struct work_item *item; (item = e->ended.first);)
+        engine_discard(e, item); /* their leases run out */
+}
+
+void work_free(struct engine *e)
+{
+    if (!e)
+        return;
+    client_free(e->client);
+    ledger_close(e);
+    buf_free(&e->kind_names);
+    pthread_mutex_destroy(&e->lock);
+    free(e);
+}
+
+struct work_state work_look(struct engine *e)
+{
+    pthread_mutex_lock(&e->lock);
+    struct work_state state = e->state;
+    pthread_mutex_unlock(&e->lock);
+    return state;
+}

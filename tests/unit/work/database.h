@@ -1,0 +1,19 @@
+/* A database of this test program's own, with Reclaim's schema, beside the others on the shared server. */
+#ifndef TESTS_WORK_DATABASE_H
+#define TESTS_WORK_DATABASE_H
+
+#include "pg/pool.h"
+
+/* Fresh; on the server that RECLAIM_TEST_DATABASE_URL leads to (tools/with-postgres). Dropped by database_drop. */
+const char *database_make(const char *name);
+void database_use(const char *url); /* one that another process has made */
+void database_drop(void);
+const char *database_url(void);
+
+void database_run(const char *script); /* or the test fails */
+int64_t database_number(const char *sql);
+/* Waits until the SQL gives this number; the test fails after a minute. */
+void database_await(const char *sql, int64_t wanted);
+struct pool *database_pool(int connections);
+
+#endif
