@@ -163,7 +163,12 @@ export async function serve(scope, { database, env = {}, args = [], wait = 'read
     RECLAIM_OPS_LISTEN: '127.0.0.1:0',
     RECLAIM_PROBE_HOLD_MS: '0',
     RECLAIM_PROBE_HOLD_SIGMA_MS: '0',
+    RECLAIM_HOLD_MS: '0',
+    RECLAIM_HOLD_SIGMA_MS: '0',
     RECLAIM_LIMIT_PROBE: 'off',
+    RECLAIM_LIMIT_GLOBAL: 'off',
+    RECLAIM_LIMIT_IP: 'off',
+    RECLAIM_LIMIT_EMAIL: 'off',
     RECLAIM_DATABASE_URL: database?.url ?? database,
     ...env,
   };
