@@ -48,6 +48,12 @@ static const struct command {
      "  --format FORMAT    table, csv or json (table)\n"
      "  --config FILE      settings from an INI file; the environment wins\n",
      command_orphans},
+    {"trace", "trace CORRELATION_ID|EMAIL [--config FILE]", "the audit trail of one request or address",
+     "Prints what the log of clean-ups knows, oldest first: when, correlation id, step, status, error. Addresses are\n"
+     "looked up by their keyed hash, so RECLAIM_SECRET_KEY must be the servers'.\n"
+     "\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_trace},
     {"limits", "limits show|reset KEY [--config FILE]", "how often someone asked, and forgetting it",
      "KEY is ip:ADDRESS, email:ADDRESS or global.\n"
      "\n"
@@ -55,6 +61,14 @@ static const struct command {
      "  reset KEY      forgets them, at every running instance\n"
      "  --config FILE  settings from an INI file; the environment wins\n",
      command_limits},
+    {"locks", "locks [--config FILE]", "who holds which cleanup lock",
+     "Lists the advisory locks of addresses that are being worked on: the lock's number (reclaim.email_to_lock_id "
+     "gives an\n"
+     "address's), the server process that holds it, and for how long. To end one, terminate that process:\n"
+     "SELECT pg_terminate_backend(pid).\n"
+     "\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_locks},
     {"doctor", "doctor [--config FILE]", "checks settings, database, privileges, indexes; says what to fix",
      "Looks at everything Reclaim needs and prints a line for each: ok, warn, or FAIL with what to do about it.\n"
      "Exits with 1 when something failed.\n"

@@ -58,16 +58,6 @@ static enum err show(struct pg *pg, const struct charge *c, const struct limit *
     return OK;
 }
 
-static enum err read_identifier_key(const struct settings *s, struct digest *ret, struct why *why)
-{
-    char key[SECRET_KEY_MAX + 1];
-    enum err e = settings_secret_key(s, false, key, why);
-    if (!e)
-        e = digest_derive(str_of(key), IDENTIFIER_PURPOSE, ret);
-    secret_wipe(key, sizeof key);
-    return e;
-}
-
 int command_limits(int argc, char **argv)
 {
     struct option_rule options[] = {{"--config", true, NULL}};
@@ -86,7 +76,7 @@ int command_limits(int argc, char **argv)
     struct digest identifier_key;
     struct charge charges[CHARGES_OF_KEY_MAX];
     size_t count;
-    if (settings_load(options[0].value, &s, &why) || read_identifier_key(s, &identifier_key, &why) ||
+    if (settings_load(options[0].value, &s, &why) || database_identifier_key(s, &identifier_key, &why) ||
         charges_named(str_of(argv[2]), &identifier_key, charges, &count, &why) || database_open(s, &db, &why))
         return command_failed("limits", &why);
     struct tier_table tiers = settings_tiers(s);

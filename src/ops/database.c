@@ -89,6 +89,16 @@ void database_cleanup(struct database *db)
     database_close(db);
 }
 
+enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why)
+{
+    char key[SECRET_KEY_MAX + 1];
+    enum err e = settings_secret_key(s, false, key, why);
+    if (!e)
+        e = digest_derive(str_of(key), IDENTIFIER_PURPOSE, ret);
+    secret_wipe(key, sizeof key);
+    return e;
+}
+
 enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct why *why)
 {
     char hex[DIGEST_HEX_LEN + 1];

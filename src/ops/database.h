@@ -18,6 +18,9 @@ enum err database_open(const struct settings *s, struct database *ret, struct wh
 void database_close(struct database *db);
 void database_cleanup(struct database *db);
 
+/* The key under which addresses and clients are hashed, for commands that look for one. */
+enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why) MUST_CHECK;
+
 /* Claims the database for this key, or finds that it was claimed with another: ERR_CONFLICT. */
 enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct why *why) MUST_CHECK;
 
