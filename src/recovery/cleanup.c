@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "limits/headers.h"
-#include "recovery/email.h"
 #include "recovery/statements.h"
 
 /* The most a step's transaction, and with it the address's lock, may last. */
@@ -22,12 +21,28 @@ METRIC_COUNTER(outcomes, "reclaim_cleanup_outcomes_total", "How they ended: ok, 
 METRIC_HISTOGRAM(step_time, "reclaim_cleanup_step_seconds", "From a request's last byte until its step was decided.",
                  metric_seconds, "step");
 
+METRIC_GAUGE(locks_held, "reclaim_cleanup_locks_held", "Addresses this instance holds the lock of.");
+METRIC_HISTOGRAM(check_time, "reclaim_cleanup_orphan_check_seconds", "Lock, user and ownership, looked up in one trip.",
+                 metric_seconds);
+
 static const char *const step_names[] = {
     [STEP_MALFORMED] = "malformed", [STEP_REQUEST_CODE] = "request-code", [STEP_VALIDATE] = "validate-and-cleanup"};
 
 struct pg_call cleanup_try_lock(const struct flow *f)
 {
     return (struct pg_call){.ask = &cleanup_lock, .args = {pg_text(f->email.at)}};
+}
+
+bool cleanup_locked(struct flow *f, const struct pg_call *lock)
+{
+    f->locked = pg_get_bool(lock, 0, 0);
+    gauge_add(&locks_held, f->locked);
+    return f->locked;
+}
+
+void cleanup_checked(int64_t began_ns)
+{
+    histogram_observe(&check_time, (double)(clock_ns() - began_ns) / (double)NS_PER_S);
 }
 
 /* Answering */
@@ -171,6 +186,8 @@ static enum err run_step(struct job *job, struct pg *pg)
 {
     struct flow *f = flow_of_job(job);
     enum err e = f->step == STEP_REQUEST_CODE ? request_code(f, pg) : validate_and_cleanup(f, pg);
+    gauge_add(&locks_held, -(double)f->locked);
+    f->locked = false;
     if (e && e != ERR_CONFLICT && pg_is_up(pg)) {
         struct pg_call failed = audit_failed(&f->who, CLEANUP_FAULT);
         if (pg_ask(pg, &failed, clock_ns() + NS_PER_S))
@@ -246,30 +263,17 @@ static void decided(struct ticket *ticket)
         answer_fault(f, e);
 }
 
-static enum err read_request(struct flow *f)
+static void read_request(struct flow *f)
 {
-    struct request *rq = f->rq;
-    AUTO(json) json_t *body = json_read_object(rq->body, NULL);
-    struct str step, email, typed, correlation_id;
-    if (!body)
-        return ERR_INPUT;
-    enum err e = json_get_str(body, "correlationId", &correlation_id);
-    if (e == OK && str_is_uuid(correlation_id))
-        request_correlate(rq, correlation_id);
-    else if (e != ERR_MISSING)
-        return ERR_INPUT;
-    if ((e = json_get_str(body, "step", &step)) || (e = json_get_str(body, "email", &email)) ||
-        (e = email_normalise(rq->arena, email, &f->email)))
-        return e;
-    if (str_eq(step, STR("request-code"))) {
-        f->step = STEP_REQUEST_CODE;
-        return OK;
+    struct body body;
+    if (body_read_cleanup(f->rq->arena, &f->room->contract->code, f->rq->body, &body) == OK) {
+        f->step = body.step;
+        f->email = body.email;
+        f->code = body.code;
     }
-    if (!str_eq(step, STR("validate-and-cleanup")) || json_get_str(body, "verificationCode", &typed) ||
-        code_read(&f->room->contract->code, typed, &f->code))
-        return ERR_INPUT;
-    f->step = STEP_VALIDATE;
-    return OK;
+    if (*body.correlation_id)
+        request_correlate(f->rq, str_of(body.correlation_id));
+    secret_wipe(&body, sizeof body);
 }
 
 /* Who is counted and logged: by keyed hashes only. */
@@ -305,8 +309,7 @@ void cleanup_handle(struct request *rq)
     f->ticket.decided = decided;
     f->answer =
         (struct mail_answer){rq->hold.until_ns ? rq->hold.until_ns - ANSWER_MARGIN_NS : rq->arrived_ns, give_answer};
-    if (read_request(f))
-        f->step = STEP_MALFORMED;
+    read_request(f);
     counter_add(&requests, 1, step_names[f->step]);
     identify(f);
     admission_ask(room->admission, &f->ticket);

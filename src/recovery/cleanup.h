@@ -9,6 +9,7 @@
 #include "limits/admission.h"
 #include "mail/mail.h"
 #include "recovery/audit.h"
+#include "recovery/body.h"
 #include "recovery/contract.h"
 #include "recovery/orphans.h"
 
@@ -41,10 +42,11 @@ struct flow {
     struct mail_answer answer;
     struct cleanup *room;
     struct request *rq;
-    enum step { STEP_MALFORMED, STEP_REQUEST_CODE, STEP_VALIDATE } step;
+    enum step step;
     struct str email;
     struct code code; /* what was typed, in the second step */
     struct audit_subject who;
+    bool locked;
     int outcome; /* enum outcome, or enum cleanup_error */
     /* What a success tells. */
     char expires_at[32], user_id[37];
@@ -67,6 +69,10 @@ struct candidate {
 
 /* The first statement of both steps: the address's lock, for this transaction. */
 struct pg_call cleanup_try_lock(const struct flow *f);
+/* Whether it was granted; counts those that are held until the step is over. */
+bool cleanup_locked(struct flow *f, const struct pg_call *lock);
+/* How long finding out took, by the clock when it began. */
+void cleanup_checked(int64_t began_ns);
 /* Composes a code's mail for an item that was taken over; mail_settings.compose. The context is a struct cleanup. */
 enum err cleanup_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret);
 /* Drops the code of a mail that every provider refused, and says so in the log. */

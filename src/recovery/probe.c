@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "limits/headers.h"
-#include "recovery/email.h"
+#include "recovery/body.h"
 
 /* For a whole look-up, the company query's own time-out included. */
 #define LOOKUP_NS (2 * NS_PER_S)
@@ -227,20 +227,13 @@ static void decided(struct ticket *ticket)
     reply_send(rq, rq->reply.status);
 }
 
-static enum err read_request(struct request *rq, struct str *ret_email)
+static void read_request(struct inquiry *q)
 {
-    AUTO(json) json_t *body = json_read_object(rq->body, NULL);
-    struct str email, correlation_id;
-    if (!body)
-        return ERR_INPUT;
-    enum err e = json_get_str(body, "correlationId", &correlation_id);
-    if (e == OK && str_is_uuid(correlation_id))
-        request_correlate(rq, correlation_id);
-    else if (e != ERR_MISSING)
-        return ERR_INPUT;
-    if ((e = json_get_str(body, "email", &email)))
-        return e;
-    return email_normalise(rq->arena, email, ret_email);
+    struct body body;
+    if (body_read_probe(q->rq->arena, q->rq->body, &body) == OK)
+        q->email = body.email;
+    if (*body.correlation_id)
+        request_correlate(q->rq, str_of(body.correlation_id));
 }
 
 void probe_handle(struct request *rq)
@@ -255,8 +248,7 @@ void probe_handle(struct request *rq)
     q->rq = rq;
     q->probe = probe;
     q->ticket.decided = decided;
-    if (read_request(rq, &q->email))
-        q->email = str_of(NULL);
+    read_request(q);
     ticket_charge(probe->admission, &q->ticket, charge_ip(TIER_PROBE, probe->identifier_key, &rq->client));
     admission_ask(probe->admission, &q->ticket);
 }

@@ -16,10 +16,12 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
         {.ask = &f->room->orphans->has_company, .args = {pg_text(f->email.at)}},
     };
     const struct pg_call *lock = &reads[0], *user = &reads[1], *company = &reads[2];
+    int64_t began_ns = clock_ns();
     enum err e = tx_trip(tx, reads, COUNT_OF(reads));
+    cleanup_checked(began_ns);
     if (e)
         return e;
-    if (!pg_get_bool(lock, 0, 0))
+    if (!cleanup_locked(f, lock))
         ret->refusal = CLEANUP_BUSY;
     else if (user->rows == 0)
         ret->refusal = CLEANUP_UNKNOWN_USER;

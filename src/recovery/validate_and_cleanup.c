@@ -72,7 +72,7 @@ enum err validate_and_cleanup(struct flow *f, struct pg *pg)
     enum err e = tx_trip(tx, &lock, 1);
     if (e)
         return e;
-    if (!pg_get_bool(&lock, 0, 0))
+    if (!cleanup_locked(f, &lock))
         who.refusal = CLEANUP_BUSY;
     else if ((e = take_try_and_read(f, tx, &stored, &who)))
         return e;
