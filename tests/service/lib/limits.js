@@ -1,0 +1,81 @@
+// Limits from outside: clients behind a proxy, what answers say about limits, and the keys under which Reclaim counts.
+
+import assert from 'node:assert/strict';
+import { createHmac, hkdfSync } from 'node:crypto';
+import net from 'node:net';
+
+import { ops } from './http.js';
+import { canaryKey } from './people.js';
+import { parseMetrics, valueOf } from './prometheus.js';
+
+/** Takes the test client's own address for a proxy, so that X-Forwarded-For says who asks. */
+export const behindProxy = (limit, more = {}) => ({ RECLAIM_LIMIT_PROBE: limit, RECLAIM_TRUSTED_PROXIES: '127.0.0.0/8', ...more });
+
+let clients = 0;
+/** An address that nobody has asked from yet: of a /64 of its own. */
+export const newClient = () => `2001:db8:ca11:${(++clients).toString(16)}::1`;
+
+export const from = (client) => ({ headers: { 'X-Forwarded-For': client } });
+
+/** An answer's limit headers as numbers; null where there are none. Fails when only some are there. */
+export function limitsOf({ status, headers }) {
+  const names = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'ratelimit-policy', 'ratelimit'];
+  const there = names.filter((name) => name in headers);
+  assert.ok(there.length === 0 || there.length === names.length, `only ${there}`);
+  assert.equal('retry-after' in headers, status === 429, `Retry-After on ${status}`);
+  if (there.length === 0) return null;
+  const [, tier, r, t] = /^"([a-z-]+)";r=(\d+);t=(\d+)$/.exec(headers.ratelimit) ?? assert.fail(headers.ratelimit);
+  const found = {
+    tier,
+    limit: Number(headers['x-ratelimit-limit']),
+    remaining: Number(headers['x-ratelimit-remaining']),
+    reset: Number(headers['x-ratelimit-reset']),
+    seconds: Number(t),
+    policy: headers['ratelimit-policy'],
+  };
+  assert.equal(Number(r), found.remaining, 'RateLimit and X-RateLimit-Remaining agree');
+  if (status === 429) assert.equal(Number(headers['retry-after']), found.seconds, 'RateLimit and Retry-After agree');
+  return found;
+}
+
+/** "45 seconds", "1 minute", "20 minutes". */
+export function waitWords(seconds) {
+  const minutes = Math.ceil(seconds / 60);
+  if (seconds < 60) return seconds === 1 ? /\b1 seconds?\b/ : new RegExp(`\\b${seconds} seconds\\b`);
+  return minutes === 1 ? /\b1 minute\b/ : new RegExp(`\\b${minutes} minutes\\b`);
+}
+
+const identifierKey = Buffer.from(hkdfSync('sha256', canaryKey, Buffer.alloc(0), 'identifiers', 32));
+const keyed = (bytes) => createHmac('sha256', identifierKey).update(bytes).digest('hex');
+
+function bytesOf(ip) {
+  if (net.isIPv4(ip)) return Buffer.from([...Array(10).fill(0), 255, 255, ...ip.split('.').map(Number)]);
+  const [head, tail = ''] = ip.split('::').map((part) => part.split(':').filter(Boolean));
+  const middle = Array(8 - head.length - tail.length).fill('0');
+  const bytes = Buffer.from([...head, ...middle, ...tail].map((part) => part.padStart(4, '0')).join(''), 'hex');
+  return bytes.fill(0, 8); // IPv6 counts by /64
+}
+
+/** The key in reclaim.rate_limits under which a tier counts a client, or an e-mail address. */
+export const ipKey = (tier, ip) => `${tier}:${keyed(bytesOf(ip))}`;
+export const emailKey = (tier, email) => `${tier}:${keyed(email)}`;
+
+export async function countOf(db, key) {
+  const [{ n }] = await db.query('select coalesce(sum(count), 0)::int as n from reclaim.rate_limits where key = $1', [key]);
+  return n;
+}
+
+export async function metric(server, name, labels) {
+  return valueOf(parseMetrics((await ops(server, '/metrics')).body), name, labels);
+}
+
+export const fromMemory = (server) => metric(server, 'reclaim_limit_decisions_total', { source: 'memory' });
+
+/** From here on the database's limits go by a clock that stands until it is moved. Returns what moves it. */
+export async function standingClock(db) {
+  await db.query(`create table if not exists public.test_clock (now timestamptz); truncate public.test_clock;
+    insert into public.test_clock values ('2030-01-01Z');
+    create or replace function reclaim.limit_clock() returns timestamptz language sql volatile
+      as 'select now from public.test_clock'`);
+  return (interval) => db.query('update public.test_clock set now = now + $1::interval', [interval]);
+}
