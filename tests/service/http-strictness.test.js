@@ -39,6 +39,9 @@ const refused = {
   'a space in front of the colon of the transfer coding': head(host, 'Transfer-Encoding : chunked') + chunked + smuggled,
   'a field without a name': head(host, ': value', length) + json + smuggled,
   'a field without a colon': head(host, 'X-Odd', length) + json + smuggled,
+  'a field continued on the next line': head(host, 'X-Odd: one\r\n two', length) + json + smuggled,
+  'a NUL in a field': head(host, 'X-Odd: a\0b', length) + json + smuggled,
+  'a NUL in the length': head(host, `Content-Length: ${json.length}\x000`) + json + smuggled,
   'a length continued on the next line': head(host, `Content-Length:\r\n ${json.length}`) + json + smuggled,
   'an unknown transfer coding': head(host, 'Transfer-Encoding: gzip') + chunked + smuggled,
   'two transfer codings': head(host, 'Transfer-Encoding: gzip, chunked') + chunked + smuggled,
@@ -49,12 +52,6 @@ const refused = {
   'chunked with a vertical tab': head(host, 'Transfer-Encoding: \x0bchunked') + chunked + smuggled,
   'a bare carriage return in a field': head(host, 'X-Odd: a\rb', length) + json + smuggled,
   'a transfer coding in HTTP/1.0': `POST ${probePath} HTTP/1.0\r\n${host}\r\nTransfer-Encoding: chunked\r\n\r\n${chunked}${smuggled}`,
-};
-
-/** Each may be refused, or read in the one way that leaves the length of the body alone. */
-const tolerable = {
-  'a field continued on the next line': head(host, 'X-Odd: one\r\n two', length) + json + smuggled,
-  'a NUL in a field': head(host, 'X-Odd: a\0b', length) + json + smuggled,
 };
 
 /** Each ends with a refusal or a closed connection: the body cannot be read, so nothing behind it can. */
@@ -97,13 +94,6 @@ describe('a request that can be read in two ways', () => {
       assert.equal(answers[0].headers.connection?.toLowerCase(), 'close');
       if (answers[0].headers['content-type']) assert.deepEqual(faultsOf('#/components/responses/FunctionMalformed', answers[0]), []);
       await assertStillWell();
-    });
-
-  for (const [what, bytes] of Object.entries(tolerable))
-    it(`${what} is refused, or changes nothing`, async () => {
-      const { answers } = await exchange(server, bytes, { halfClose: true });
-      const statuses = answers.map((answer) => answer.status).join();
-      assert.ok(['400', '200,404'].includes(statuses), statuses);
     });
 
   for (const [what, bytes] of Object.entries(brokenBodies))
