@@ -184,7 +184,8 @@ static enum err connect_one(struct pg *pg, const PQconninfoOption *options, size
 }
 
 /* Behind a transaction pooler the backend that answers is not the one the handshake named: then nothing may be set that
- * would outlive a transaction. client_connection_check_interval (since 14) ends work whose client missed its deadline. */
+ * would outlive a transaction. client_connection_check_interval (since 14, not everywhere) ends work whose client missed
+ * its deadline. */
 static const struct statement session_begin = {
     .name = "session_begin",
     .sql = "SELECT pg_catalog.pg_backend_pid() = $1::int4 AS direct,"
@@ -192,7 +193,7 @@ static const struct statement session_begin = {
            " pg_catalog.set_config('statement_timeout', $2, false)"
            " || pg_catalog.set_config('idle_in_transaction_session_timeout', '60000', false)"
            " || (SELECT pg_catalog.set_config(name, '1000', false) FROM pg_catalog.pg_settings"
-           "     WHERE name = 'client_connection_check_interval') END AS set",
+           "     WHERE name = 'client_connection_check_interval' AND pg_catalog.version() LIKE '%linux%') END AS set",
     .params = 2,
     .columns = "direct:bool set:text",
 };

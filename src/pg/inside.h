@@ -52,6 +52,8 @@ struct pg {
     struct tx tx;
 };
 
+/* As calls are before anything answers them. */
+void pg_unanswered(struct pg_call *calls, size_t count);
 enum err pg_trip_of(struct pg *pg, struct pg_call *const *calls, size_t count, int64_t deadline_ns) MUST_CHECK;
 /* The next result in order, or NULL between results, as PQgetResult() has it; ERR_TIMEOUT when it did not come. */
 enum err pg_next_result(struct pg *pg, int64_t deadline_ns, PGresult **ret) MUST_CHECK;

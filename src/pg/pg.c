@@ -308,15 +308,22 @@ static bool send_all(struct trip *t, struct pg_call *const *calls, size_t count)
     return PQpipelineSync(t->pg->conn);
 }
 
+void pg_unanswered(struct pg_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        calls[i].err = ERR_CLOSED;
+        calls[i].sqlstate[0] = '\0';
+        calls[i].rows = 0;
+        calls[i].data = NULL;
+    }
+}
+
 enum err pg_trip_of(struct pg *pg, struct pg_call *const *calls, size_t count, int64_t deadline_ns)
 {
     forget_answers(pg);
     bool fits = count <= TRIP_CALLS_MAX;
     for (size_t i = 0; i < count; i++) {
-        calls[i]->err = ERR_CLOSED;
-        calls[i]->sqlstate[0] = '\0';
-        calls[i]->rows = 0;
-        calls[i]->data = NULL;
+        pg_unanswered(calls[i], 1);
         fits = fits && calls[i]->ask->params >= 0 && calls[i]->ask->params <= PG_ARGS_MAX;
     }
     if (!fits)
@@ -343,8 +350,10 @@ enum err pg_trip_of(struct pg *pg, struct pg_call *const *calls, size_t count, i
 enum err pg_trip(struct pg *pg, struct pg_call *calls, size_t count, int64_t deadline_ns)
 {
     struct pg_call *pointers[PG_CALLS_MAX];
-    if (count > PG_CALLS_MAX)
+    if (count > PG_CALLS_MAX) {
+        pg_unanswered(calls, count);
         return ERR_INPUT;
+    }
     for (size_t i = 0; i < count; i++)
         pointers[i] = &calls[i];
     return pg_trip_of(pg, pointers, count, deadline_ns);

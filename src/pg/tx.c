@@ -34,16 +34,6 @@ static enum err fail(struct tx *tx, enum err e)
     return e;
 }
 
-static void refuse(struct pg_call *calls, size_t count)
-{
-    for (size_t i = 0; i < count; i++) {
-        calls[i].err = ERR_CLOSED;
-        calls[i].sqlstate[0] = '\0';
-        calls[i].rows = 0;
-        calls[i].data = NULL;
-    }
-}
-
 /* Statements get nine tenths of what is left: a server that gives up first saves us the connection. Later trips tell it
  * anew only once the difference matters. */
 static bool must_tell(const struct tx *tx, int left_ms)
@@ -54,12 +44,12 @@ static bool must_tell(const struct tx *tx, int left_ms)
 static enum err run(struct tx *tx, struct pg_call *calls, size_t count, struct pg_call *last)
 {
     if (tx->state == TX_FAILED || tx->state == TX_ENDED || count > PG_CALLS_MAX) {
-        refuse(calls, count);
+        pg_unanswered(calls, count);
         return tx->state == TX_FAILED ? tx->failure : ERR_INPUT;
     }
     int left_ms = clock_ms_until(tx->deadline_ns, TOLD_MOST_MS);
     if (left_ms == 0) {
-        refuse(calls, count);
+        pg_unanswered(calls, count);
         return fail(tx, ERR_TIMEOUT);
     }
     int allowed_ms = left_ms > 10 ? left_ms - left_ms / 10 : left_ms;

@@ -150,6 +150,8 @@ static void await(const char *url, pid_t pid)
 
 void server_up(struct server *s)
 {
+    if (s->pid > 0)
+        return;
     char log[96], data[96];
     (void)snprintf(log, sizeof log, "%s/log", s->place.dir);
     (void)snprintf(data, sizeof data, "%s/data", s->place.dir);
@@ -219,12 +221,12 @@ const char *server_dir(const struct server *s)
 
 void server_hang(struct server *s, pid_t backend)
 {
-    must(kill(s->pid, SIGSTOP) == 0 && (!backend || kill(backend, SIGSTOP) == 0), "SIGSTOP");
+    must(s->pid > 0 && kill(s->pid, SIGSTOP) == 0 && (!backend || kill(backend, SIGSTOP) == 0), "SIGSTOP");
 }
 
 void server_resume(struct server *s, pid_t backend)
 {
-    must(kill(s->pid, SIGCONT) == 0, "SIGCONT");
+    must(s->pid > 0 && kill(s->pid, SIGCONT) == 0, "SIGCONT");
     if (backend)
         (void)kill(backend, SIGCONT); /* it may have ended by now */
 }

@@ -32,6 +32,13 @@ static int stop(void **state)
     return 0;
 }
 
+static int raise_server(void **state)
+{
+    (void)state;
+    server_up(server);
+    return 0;
+}
+
 static enum err try_url(const char *url, int64_t deadline_ns, struct why *why)
 {
     struct pg *pg = pg_new(url, PG_PREPARE_AUTO);
@@ -43,24 +50,15 @@ static enum err try_url(const char *url, int64_t deadline_ns, struct why *why)
 }
 
 /* Where a socket of this name stands nobody will ever answer. */
-static int silent_host(char dir[32])
+static int silent_host(char dir[64])
 {
-    (void)snprintf(dir, 32, "/tmp/reclaim-test.XXXXXX");
+    (void)snprintf(dir, 64, "%s/silent.XXXXXX", server_dir(server));
     assert_non_null(mkdtemp(dir));
     struct sockaddr_un at = {.sun_family = AF_UNIX};
     (void)snprintf(at.sun_path, sizeof at.sun_path, "%s/.s.PGSQL.5432", dir);
     int fd = socket(AF_UNIX, SOCK_STREAM, 0);
     assert_true(fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0 && listen(fd, 8) == 0);
     return fd;
-}
-
-static void silent_host_free(const char *dir, int fd)
-{
-    char path[64];
-    (void)snprintf(path, sizeof path, "%s/.s.PGSQL.5432", dir);
-    close(fd);
-    unlink(path);
-    rmdir(dir);
 }
 
 static void a_url_that_makes_no_sense_is_refused_without_telling_the_password(void **state)
@@ -102,11 +100,11 @@ static void a_refusal_and_a_silence_are_told_apart(void **state)
     assert_int_equal(try_url("postgresql://postgres:secret@/postgres?host=/nonexistent", SOON, &why), ERR_CLOSED);
     assert_null(strstr(why.text, "secret"));
 
-    char dir[32];
+    char dir[64];
     int fd = silent_host(dir);
     (void)snprintf(url, sizeof url, "postgresql://postgres@/postgres?host=%s", dir);
     assert_int_equal(try_url(url, clock_ns() + 200 * NS_PER_MS, &why), ERR_CLOSED);
-    silent_host_free(dir, fd);
+    close(fd);
 }
 
 static void a_server_that_starts_or_is_full_may_be_tried_later(void **state)
@@ -156,7 +154,7 @@ static void of_several_hosts_the_one_that_takes_writes_is_found(void **state)
 {
     (void)state;
     struct server *reader = server_start("default_transaction_read_only=on");
-    char dir[32], url[256];
+    char dir[64], url[256];
     int fd = silent_host(dir);
     struct why why = {""};
     (void)snprintf(url, sizeof url, "host=/nonexistent,%s,%s,%s user=postgres dbname=postgres", dir, server_dir(reader),
@@ -174,14 +172,14 @@ static void of_several_hosts_the_one_that_takes_writes_is_found(void **state)
     pg = must_connect(url, PG_PREPARE_AUTO);
     assert_int_not_equal(pg_script(pg, "CREATE TABLE written (n int)", SOON, &why), OK);
     pg_free(pg);
-    silent_host_free(dir, fd);
+    close(fd);
     server_free(reader);
 }
 
 static void connecting_can_be_given_up(void **state)
 {
     (void)state;
-    char dir[32], url[128];
+    char dir[64], url[128];
     int silent = silent_host(dir), stop_fd = eventfd(1, EFD_CLOEXEC);
     struct why why = {""};
     (void)snprintf(url, sizeof url, "postgresql://postgres@/postgres?host=%s", dir);
@@ -191,7 +189,7 @@ static void connecting_can_be_given_up(void **state)
     assert_string_equal(why.text, "connecting to the database was given up");
     pg_free(pg);
     close(stop_fd);
-    silent_host_free(dir, silent);
+    close(silent);
 }
 
 static const struct statement session = {
@@ -304,20 +302,22 @@ static void a_server_that_hangs_or_restarts_is_told_by_every_trip(void **state)
     pg_free(pg);
 }
 
+#define TEST(name) cmocka_unit_test_setup(name, raise_server)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_url_that_makes_no_sense_is_refused_without_telling_the_password),
-        cmocka_unit_test(a_refusal_and_a_silence_are_told_apart),
-        cmocka_unit_test(a_server_that_starts_or_is_full_may_be_tried_later),
-        cmocka_unit_test(a_password_that_is_wanted_and_missing_is_a_refusal),
-        cmocka_unit_test(of_several_hosts_the_one_that_takes_writes_is_found),
-        cmocka_unit_test(connecting_can_be_given_up),
-        cmocka_unit_test(a_session_begins_with_its_safety_nets),
-        cmocka_unit_test(statements_go_unnamed_where_that_is_wished),
-        cmocka_unit_test(a_pooler_is_noticed_and_no_session_is_left_behind_it),
-        cmocka_unit_test(failures_behind_a_pooler_do_not_reach_others),
-        cmocka_unit_test(a_server_that_hangs_or_restarts_is_told_by_every_trip),
+        TEST(a_url_that_makes_no_sense_is_refused_without_telling_the_password),
+        TEST(a_refusal_and_a_silence_are_told_apart),
+        TEST(a_server_that_starts_or_is_full_may_be_tried_later),
+        TEST(a_password_that_is_wanted_and_missing_is_a_refusal),
+        TEST(of_several_hosts_the_one_that_takes_writes_is_found),
+        TEST(connecting_can_be_given_up),
+        TEST(a_session_begins_with_its_safety_nets),
+        TEST(statements_go_unnamed_where_that_is_wished),
+        TEST(a_pooler_is_noticed_and_no_session_is_left_behind_it),
+        TEST(failures_behind_a_pooler_do_not_reach_others),
+        TEST(a_server_that_hangs_or_restarts_is_told_by_every_trip),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -259,6 +259,7 @@ static void too_many_calls_are_refused(void **state)
     (void)state;
     struct pg_call calls[PG_CALLS_MAX + 1] = {{.ask = &count}};
     assert_int_equal(pg_trip(pg, calls, COUNT_OF(calls), SOON), ERR_INPUT);
+    assert_int_equal(calls[PG_CALLS_MAX].err, ERR_CLOSED);
     static const struct statement wide = {"wide", "SELECT 1", PG_ARGS_MAX + 1, ""};
     struct pg_call call = {.ask = &wide};
     assert_int_equal(pg_ask(pg, &call, SOON), ERR_INPUT);
@@ -352,6 +353,23 @@ static void what_is_lost_between_a_session_and_its_statements_is_found_out(void 
     assert_int_equal(pg_ask(pg, &call, SOON), OK);
 }
 
+static void where_names_are_insisted_on_a_lost_one_is_prepared_again(void **state)
+{
+    (void)state;
+    struct pg *named = must_connect(shared_url(), PG_PREPARE_ON);
+    struct pg_call call = {.ask = &echo, .args = {pg_text("again")}};
+    assert_int_equal(pg_ask(named, &call, SOON), OK);
+    must_run(named, "DEALLOCATE ALL");
+    assert_int_equal(pg_ask(named, &call, SOON), ERR_CONFLICT);
+    assert_int_equal(pg_ask(named, &call, SOON), OK);
+    assert_false(pg_is_pooled(named));
+    struct statement ask = {"c", "SELECT count(*) AS n FROM pg_prepared_statements WHERE name = 'echo'", 0, "n:int8"};
+    struct pg_call look = {.ask = &ask};
+    assert_int_equal(pg_ask(named, &look, SOON), OK);
+    assert_int_equal(pg_get_i64(&look, 0, 0), 1);
+    pg_free(named);
+}
+
 static void a_name_that_somebody_else_prepared_is_found_out(void **state)
 {
     (void)state;
@@ -390,6 +408,7 @@ int main(void)
         TEST(a_script_may_outlast_the_safety_net_which_is_put_back),
         TEST(a_script_misses_its_deadline_or_copies_and_the_connection_is_closed),
         TEST(what_is_lost_between_a_session_and_its_statements_is_found_out),
+        TEST(where_names_are_insisted_on_a_lost_one_is_prepared_again),
         TEST(a_name_that_somebody_else_prepared_is_found_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

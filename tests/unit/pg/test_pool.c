@@ -21,7 +21,7 @@
 #define SOON (clock_ns() + 60 * NS_PER_S)
 #define LONG_NS (60 * NS_PER_S)
 
-static struct server *server; /* for tests that stop it; they leave it up */
+static struct server *server; /* for tests that stop it; the next one finds it up again */
 
 static const struct statement add = {"add", "SELECT $1::int8 + 1 AS n", 1, "n:int8"};
 static const struct statement nap = {"nap", "SELECT pg_sleep($1::int8 / 1000.0)::text AS slept", 1, "slept:text"};
@@ -307,7 +307,6 @@ static void without_a_database_jobs_are_refused_at_once_and_later_taken_again(vo
     assert_int_equal(pool_submit(pool, &refused.job), ERR_CLOSED);
     assert_int_equal(refused.done, 0);
     pool_stop(pool, SOON);
-    server_up(server);
 }
 
 static void jobs_that_wait_are_failed_when_the_last_connection_goes(void **state)
@@ -333,7 +332,6 @@ static void jobs_that_wait_are_failed_when_the_last_connection_goes(void **state
     }
     pool_stop(pool, SOON);
     pthread_barrier_destroy(&meet);
-    server_up(server);
 }
 
 static void stopping_runs_what_is_queued(void **state)
@@ -495,6 +493,13 @@ static int start_server(void **state)
     return 0;
 }
 
+static int raise_server(void **state)
+{
+    (void)state;
+    server_up(server);
+    return 0;
+}
+
 static int stop_server(void **state)
 {
     (void)state;
@@ -502,28 +507,30 @@ static int stop_server(void **state)
     return 0;
 }
 
+#define TEST(name) cmocka_unit_test_setup(name, raise_server)
+
 int main(void)
 {
     log_threshold(LOG_INFO);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(jobs_are_run_and_counted),
-        cmocka_unit_test(a_full_queue_refuses_at_once),
-        cmocka_unit_test(a_job_past_its_deadline_is_not_run),
-        cmocka_unit_test(conflicts_are_run_again_up_to_five_times),
-        cmocka_unit_test(a_conflict_is_not_run_again_past_the_deadline),
-        cmocka_unit_test(what_a_job_leaves_open_is_rolled_back),
-        cmocka_unit_test(a_connection_that_broke_is_made_anew),
-        cmocka_unit_test(a_connection_cut_while_idle_is_made_anew_before_the_next_job),
-        cmocka_unit_test(a_restart_is_survived),
-        cmocka_unit_test(without_a_database_jobs_are_refused_at_once_and_later_taken_again),
-        cmocka_unit_test(jobs_that_wait_are_failed_when_the_last_connection_goes),
-        cmocka_unit_test(stopping_runs_what_is_queued),
-        cmocka_unit_test(stopping_fails_what_is_queued_past_the_deadline),
-        cmocka_unit_test(a_pool_without_a_database_stops_at_once),
-        cmocka_unit_test(a_pool_that_cannot_be_is_refused),
-        cmocka_unit_test(log_lines_carry_the_jobs_id_and_an_outage_is_told_once),
-        cmocka_unit_test(in_every_disturbance_each_job_ends_once_with_its_own_answer),
-        cmocka_unit_test(stopping_runs_what_is_queued_even_when_connections_break),
+        TEST(jobs_are_run_and_counted),
+        TEST(a_full_queue_refuses_at_once),
+        TEST(a_job_past_its_deadline_is_not_run),
+        TEST(conflicts_are_run_again_up_to_five_times),
+        TEST(a_conflict_is_not_run_again_past_the_deadline),
+        TEST(what_a_job_leaves_open_is_rolled_back),
+        TEST(a_connection_that_broke_is_made_anew),
+        TEST(a_connection_cut_while_idle_is_made_anew_before_the_next_job),
+        TEST(a_restart_is_survived),
+        TEST(without_a_database_jobs_are_refused_at_once_and_later_taken_again),
+        TEST(jobs_that_wait_are_failed_when_the_last_connection_goes),
+        TEST(stopping_runs_what_is_queued),
+        TEST(stopping_fails_what_is_queued_past_the_deadline),
+        TEST(a_pool_without_a_database_stops_at_once),
+        TEST(a_pool_that_cannot_be_is_refused),
+        TEST(log_lines_carry_the_jobs_id_and_an_outage_is_told_once),
+        TEST(in_every_disturbance_each_job_ends_once_with_its_own_answer),
+        TEST(stopping_runs_what_is_queued_even_when_connections_break),
     };
     return cmocka_run_group_tests(tests, start_server, stop_server);
 }
