@@ -129,6 +129,7 @@ static void empty_inbox(struct loop *loop)
         struct visit *next = visit->next;
         atomic_fetch_sub(&loop->working, 1);
         visit->state = VISIT_REPLIED;
+        visit_work_done(visit);
         if (visit->release_ns > now) {
             wheel_add(&loop->parked, &visit->parked, visit->release_ns);
             atomic_fetch_add(&loop->held, 1);

@@ -18,6 +18,7 @@ struct visit {
     struct loop *loop;
     struct MHD_Connection *connection;
     struct buf body;
+    struct arena *work; /* see request_work */
     struct wheel_entry parked;
     int64_t release_ns;
     struct visit *next; /* in the loop's inbox */
@@ -61,6 +62,9 @@ enum err loop_open(struct loop *loop, struct server *server, struct why *why) MU
 void *loop_run(void *loop); /* a thread's body; returns NULL when everything was answered, the loop otherwise */
 void loop_close(struct loop *loop);
 void loop_wake(struct loop *loop);
+
+/* Frees what only the work on a request needed. */
+void visit_work_done(struct visit *visit);
 
 /* Hands an answered request to its loop; from any thread. */
 void loop_take_reply(struct visit *visit);

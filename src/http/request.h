@@ -52,6 +52,9 @@ struct request {
 
 /* A request header's value; absent when there is none. On the loop's thread, in the handler. */
 struct str request_header(const struct request *rq, const char *name);
+/* Memory to work on a request with, zeroed: it goes as soon as the answer is ready, so that one which is only waiting for
+ * its instant takes little. NULL when there is none. */
+void *request_work(struct request *rq, size_t size) MUST_CHECK;
 /* Takes over the caller's correlation id from the body. */
 void request_correlate(struct request *rq, struct str uuid);
 

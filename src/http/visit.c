@@ -11,8 +11,9 @@
 #include "http/strict.h"
 
 /* One request's arena: most take no more than the first block while they are held. */
-#define ARENA_FIRST ((size_t)1200)
+#define ARENA_FIRST ((size_t)960)
 #define ARENA_MAX ((size_t)256 * 1024)
+#define WORK_FIRST ((size_t)1536)
 
 static const double lateness_bounds[] = {0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.010, 0.015,
                                          0.020, 0.025, 0.030, 0.040, 0.050, 0.100,  0.500};
@@ -39,6 +40,20 @@ struct str request_header(const struct request *rq, const char *name)
     size_t len = 0;
     MHD_lookup_connection_value_n(visit_of(rq)->connection, MHD_HEADER_KIND, name, strlen(name), &value, &len);
     return (struct str){value, value ? len : 0};
+}
+
+void *request_work(struct request *rq, size_t size)
+{
+    struct visit *visit = visit_of(rq);
+    if (!visit->work)
+        visit->work = arena_new(size > WORK_FIRST ? size : WORK_FIRST, ARENA_MAX);
+    return visit->work ? arena_take(visit->work, size) : NULL;
+}
+
+void visit_work_done(struct visit *visit)
+{
+    arena_free(visit->work);
+    visit->work = NULL;
 }
 
 void request_correlate(struct request *rq, struct str uuid)
@@ -146,6 +161,7 @@ void visit_completed(void *context, struct MHD_Connection *connection, void **vi
     if (!visit)
         return;
     buf_free(&visit->body);
+    visit_work_done(visit);
     arena_free(visit->rq.arena);
     *visit_context = NULL;
     loop->visits--;
@@ -223,6 +239,7 @@ static enum MHD_Result visit_arrived(struct visit *visit)
 
     if (visit->state == VISIT_REPLIED) {
         atomic_fetch_sub(&loop->working, 1);
+        visit_work_done(visit);
         if (visit->release_ns <= clock_ns())
             return answer(visit);
         wheel_add(&loop->parked, &visit->parked, visit->release_ns);

@@ -196,13 +196,22 @@ static enum err run_step(struct job *job, struct pg *pg)
     return e;
 }
 
+/* The mail's fate answers the request, from another thread and maybe before this returns: what is still needed here must
+ * not be the flow's. */
+static void send_mail(struct flow *f)
+{
+    struct work_item *item = f->item;
+    struct pg_call promised = f->promised;
+    mail_send(&item, &promised, &f->answer);
+}
+
 static void step_done(struct job *job, enum err e)
 {
     struct flow *f = flow_of_job(job);
     if (e)
         answer_fault(f, e);
     else if (f->item)
-        mail_send(&f->item, &f->promised, &f->answer); /* answers, now or later: the last that is done with the flow */
+        send_mail(f);
     else
         answer(f);
 }
@@ -298,7 +307,7 @@ static void identify(struct flow *f)
 void cleanup_handle(struct request *rq)
 {
     struct cleanup *room = rq->route->room;
-    struct flow *f = arena_take(rq->arena, sizeof *f);
+    struct flow *f = request_work(rq, sizeof *f);
     if (!f) {
         contract_refuse(rq, room->contract, CLEANUP_FAULT);
         reply_send(rq, rq->reply.status);

@@ -6,6 +6,7 @@
 #include "base/metrics.h"
 #include "limits/headers.h"
 #include "recovery/body.h"
+#include "recovery/email.h"
 
 /* For a whole look-up, the company query's own time-out included. */
 #define LOOKUP_NS (2 * NS_PER_S)
@@ -239,7 +240,7 @@ static void read_request(struct inquiry *q)
 void probe_handle(struct request *rq)
 {
     struct probe *probe = rq->route->room;
-    struct inquiry *q = arena_take(rq->arena, sizeof *q);
+    struct inquiry *q = request_work(rq, sizeof *q);
     if (!q) {
         contract_family_refuse(rq, 503);
         reply_send(rq, 503);
