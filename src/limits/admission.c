@@ -43,8 +43,7 @@ _Static_assert(BATCH_MOST *CHARGES_MAX * 2 < COUNT_OF(((struct keys *)0)->slots)
 
 static bool same_key(const struct standing *a, const struct standing *b)
 {
-    return a->charge.tier == b->charge.tier && a->limit.requests == b->limit.requests &&
-           a->limit.seconds == b->limit.seconds &&
+    return a->charge.tier == b->charge.tier &&
            memcmp(&a->charge.subject, &b->charge.subject, sizeof a->charge.subject) == 0;
 }
 
@@ -100,6 +99,8 @@ static enum err question_write(struct question *q, struct keys *keys, struct bat
     struct buf *all[] = {&q->keys, &q->limits, &q->windows, &q->requests};
     enum err e = OK;
     for (size_t i = 0; i < COUNT_OF(all); i++) {
+        if (all[i]->len == 0)
+            buf_addz(all[i], "{");
         buf_add(all[i], (struct str){"}", 2}); /* with its NUL */
         e = all[i]->failed ? all[i]->failed : e;
     }
@@ -162,9 +163,29 @@ static void learn(struct admission *a, const struct keys *keys, const struct ans
             refusals_learn(a->refusals, &keys->of[k]->charge, &keys->of[k]->limit, now_ns + answer->waits_ns[k]);
 }
 
+/* Limits may have changed since a ticket was charged. One batch must know one limit a tier: the one in force now. */
+static void take_current_limits(struct admission *a, struct batch_item **items, size_t count)
+{
+    pthread_mutex_lock(&a->lock);
+    struct tier_table now = a->tiers;
+    pthread_mutex_unlock(&a->lock);
+    for (size_t i = 0; i < count; i++) {
+        struct ticket *t = ticket_of(items[i]);
+        size_t kept = 0;
+        for (size_t place = 0; place < t->count; place++) {
+            struct standing *s = &t->tiers[place];
+            s->limit = now.of[s->charge.tier];
+            if (s->limit.requests)
+                t->tiers[kept++] = *s;
+        }
+        t->count = kept;
+    }
+}
+
 static enum err decide(void *context, struct pg *pg, struct batch_item **items, size_t count)
 {
     struct admission *a = context;
+    take_current_limits(a, items, count);
     struct question q = {buf_new(1 << 20), buf_new(1 << 16), buf_new(1 << 16), buf_new(1 << 16)};
     struct keys *keys = calloc(1, sizeof *keys);
     struct answer *answer = calloc(1, sizeof *answer);
