@@ -156,13 +156,14 @@ stage_thread-service() { with_program tsan node_tests service; }
 stage_long-faults() { with_program asan node_tests faults; }
 
 fuzz_targets() {
-    local target name
+    local target name words
     for target in build/fuzz/tests/fuzz/fuzz_*; do
         [[ -f $target && -x $target ]] || continue
-        name=${target##*/}
+        name=${target##*/} words=()
+        [[ ! -f tests/fuzz/dictionaries/$name.txt ]] || words=(-dict="tests/fuzz/dictionaries/$name.txt")
         # New finds go to the first folder; what the repository keeps is only read.
         mkdir -p "build/corpus/$name" "tests/fuzz/corpus/$name"
-        count_one "$name" guarded "$target" -seed=1 "$@" -artifact_prefix="build/corpus/$name-" \
+        count_one "$name" guarded "$target" -seed=1 "$@" "${words[@]}" -artifact_prefix="build/corpus/$name-" \
             "build/corpus/$name" "tests/fuzz/corpus/$name"
     done
 }
