@@ -20,8 +20,9 @@ declare -A about=(
 
 # Some stages come with the files that they are about, and are passed over before.
 stage_has_files() { # STAGE
-    case ${1#long-} in
-    browser | faults) compgen -G "tests/$1/*.test.js" ;;
+    local part=${1#long-}
+    case $part in
+    browser | faults) compgen -G "tests/$part/*.test.js" ;;
     fuzz) [[ -f tests/fuzz/meson.build ]] ;;
     bench) [[ -f bench/run.js ]] ;;
     canary) [[ -f tests/canary.sh ]] ;;
