@@ -125,7 +125,7 @@ enum err client_check_url(const char *url, enum client_protocol protocol)
     return e ? e : place.protocol == protocol ? OK : ERR_INPUT;
 }
 
-static size_t take_answer(char *at, size_t one, size_t count, void *context)
+static size_t take_answer(const char *at, size_t one, size_t count, void *context)
 {
     (void)one; /* always 1 */
     struct client_call *call = context;

@@ -31,9 +31,9 @@ static void give(struct delivery *d, enum mail_verdict verdict)
         answer->give(answer, verdict);
 }
 
-void delivery_forget(void *context)
+void delivery_forget(void *handed)
 {
-    struct delivery *d = context;
+    struct delivery *d = handed;
     give(d, MAIL_GOES_ON); /* the item was never begun here; someone will */
     buf_free(&d->body);
     secret_wipe(d, sizeof *d);

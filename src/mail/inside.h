@@ -97,7 +97,7 @@ struct delivery { /* from mail_promise, or from when an item is taken over, unti
 
 /* delivery.c */
 struct delivery *delivery_new(struct post *post) MUST_CHECK;
-void delivery_forget(void *d);
+void delivery_forget(void *handed);
 void delivery_start(struct work_item *item);
 void delivery_abandon(struct work_item *item);
 /* `status` is the provider's, 0 for none. */

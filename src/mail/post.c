@@ -1,8 +1,8 @@
 /* The providers in their order, and the hand-over of mails from flows. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/arena.h"
 #include "base/digest.h"
 #include "mail/inside.h"
 
@@ -11,12 +11,10 @@
 
 static char *copy_of(const char *before, const char *z)
 {
-    size_t lead = strlen(before), len = strlen(z);
-    char *copy = malloc(lead + len + 1);
-    if (copy) {
-        memcpy(copy, before, lead);
-        memcpy(copy + lead, z, len + 1);
-    }
+    size_t room = strlen(before) + strlen(z) + 1;
+    char *copy = malloc(room);
+    if (copy)
+        (void)snprintf(copy, room, "%s%s", before, z);
     return copy;
 }
 

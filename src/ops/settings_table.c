@@ -119,7 +119,7 @@ const struct setting settings_rows[] = {
      .standard = "https://api.sendgrid.com/v3/mail/send", .help = "Where SendGrid takes mails."},
     {MAIL, ROW("SMTP_URL", smtp_url, smtp_url, const char *), .standard_words = "none",
      .help = "A mail server to send by, after the providers above: `smtps://user:password@host`, or `smtp://`, which "
-             "changes to TLS before anything is said unless the server is on this machine."},
+             "changes to TLS first unless the server is on this machine."},
 
     {RUNNING, ROW("DATA_DIR", string, data_dir, const char *), .min = 1, .max = 1024, .standard = "./reclaim-data",
      .help = "Directory of the private cluster and of generated keys."},

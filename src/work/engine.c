@@ -129,8 +129,23 @@ static void run_waiting(struct engine *e)
     }
 }
 
+/* The same item twice: we claimed it before its flow came to hand it over, or claimed again what we still have. */
+static bool known_already(struct engine *e, struct work_item *item)
+{
+    struct work_item *known = engine_find(e, item->id);
+    if (!known)
+        return false;
+    int64_t until_ns = atomic_load(&item->leased_until_ns);
+    if (until_ns > atomic_load(&known->leased_until_ns))
+        atomic_store(&known->leased_until_ns, until_ns);
+    item_free(item);
+    return true;
+}
+
 void engine_adopt(struct engine *e, struct work_item *item)
 {
+    if (known_already(e, item))
+        return;
     item->same_slot = *slot_of(e, item->id);
     *slot_of(e, item->id) = item;
     item->state = item->kind->run ? ITEM_WAITING : ITEM_RUNNING;

@@ -318,15 +318,7 @@ static void take_claimed(struct engine *e)
 {
     for (struct work_item *item; (item = e->ledger.claimed.first);) {
         list_take(&e->ledger.claimed, item);
-        struct work_item *known = engine_find(e, item->id);
-        if (!known) {
-            engine_adopt(e, item);
-            continue;
-        }
-        /* Our own lease had run out and we got it again: whoever runs it goes on. */
-        atomic_store(&known->leased_until_ns, atomic_load(&item->leased_until_ns));
-        atomic_store(&known->lost, false);
-        item_free(item);
+        engine_adopt(e, item);
     }
 }
 

@@ -29,6 +29,10 @@ const wrong = {
   RECLAIM_LOG_LEVEL: ['loud'],
   RECLAIM_MAX_CONNECTIONS: ['1', 'many'],
   RECLAIM_DATABASE_CONNECTIONS: ['0', 'many'],
+  RECLAIM_MAIL_FROM: ['nobody', 'a@', 'Reclaim <a@example.com', 'a b@example.com'],
+  RECLAIM_RESEND_URL: ['api.example.com', 'http://api.example.com/emails', 'ftp://127.0.0.1/', 'smtp://127.0.0.1'],
+  RECLAIM_SENDGRID_URL: ['http://10.0.0.1/', 'file:///etc/passwd', 'http://127.0.0.1.example.com/'],
+  RECLAIM_SMTP_URL: ['mail.example.com', 'https://mail.example.com', 'smtp://'],
 };
 
 describe('settings', () => {
@@ -62,6 +66,8 @@ describe('settings', () => {
     ['RECLAIM_DATABASE_URL', `http://reclaim:${canaryPassword}@localhost/x`],
     ['RECLAIM_DATABASE_URL', `postgresql://reclaim:${canaryPassword}@localhost:99999/x`],
     ['RECLAIM_DATABASE_DIRECT_URL', `postgresql://reclaim:${canaryPassword}@localhost/x?no_such_option=1`],
+    ['RECLAIM_SMTP_URL', `http://reclaim:${canaryPassword}@mail.example.com`],
+    ['RECLAIM_RESEND_URL', `http://reclaim:${canaryPassword}@api.example.com`],
   ])
     it(`a wrong ${name} is named, but what is secret in it is not shown`, async (t) => {
       const { code, stderr } = await attempt(t, { [name]: value });
@@ -75,6 +81,13 @@ describe('settings', () => {
     const { code, stderr } = await attempt(t, { RECLAIM_SECRET_KEY: null });
     assert.equal(code, 1);
     assert.match(stderr, /RECLAIM_SECRET_KEY/);
+  });
+
+  it('a mail provider needs someone whom mails come from, and the line says so', async (t) => {
+    const { code, stderr } = await attempt(t, { RECLAIM_RESEND_API_KEY: 'canary-resend-key' });
+    assert.equal(code, 1);
+    assert.match(stderr, /RECLAIM_MAIL_FROM/);
+    assert.ok(!stderr.includes('canary'), stderr);
   });
 
   it('an unknown name is warned about, with the name that was meant', async (t) => {

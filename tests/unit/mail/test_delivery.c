@@ -76,6 +76,12 @@ static void assert_holds(const json_t *object, const char *key, const char *text
     assert_non_null(strstr(value.at, text));
 }
 
+static void every_statement_fits_the_schema(void **state)
+{
+    (void)state;
+    database_check(mail_statements, mail_statement_count);
+}
+
 static void resend_gets_its_json(void **state)
 {
     (void)state;
@@ -410,6 +416,7 @@ int main(int argc, char **argv)
     if (argc == 4 && strcmp(argv[1], "promise") == 0)
         promise_and_wait(argv[2], argv[3]); /* to be killed */
     const struct CMUnitTest tests[] = {
+        TEST(every_statement_fits_the_schema),
         TEST(resend_gets_its_json),
         TEST(sendgrid_gets_its_json),
         TEST(a_mail_server_gets_a_message),

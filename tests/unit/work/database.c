@@ -69,9 +69,9 @@ void database_drop(void)
     run_on(server_url(), script);
 }
 
-void database_use(const char *other)
+void database_use(const char *made)
 {
-    snprintf(url, sizeof url, "%s", other);
+    snprintf(url, sizeof url, "%s", made);
 }
 
 const char *database_url(void)
@@ -102,6 +102,14 @@ void database_await(const char *sql, int64_t wanted)
             fail_msg("%s: %lld, never %lld", sql, (long long)seen, (long long)wanted);
         (void)poll(NULL, 0, 20);
     }
+}
+
+void database_check(const struct statement *const *statements, size_t count)
+{
+    AUTO(pg) struct pg *pg = connected(url);
+    struct why why = {""};
+    if (pg_check_statements(pg, statements, count, &why))
+        fail_msg("%s", why.text);
 }
 
 struct pool *database_pool(int connections)

@@ -226,6 +226,28 @@ static void await_flag(atomic_int *flag, int wanted)
     }
 }
 
+static void every_statement_fits_the_schema(void **state)
+{
+    (void)state;
+    database_check(work_statements, work_statement_count);
+}
+
+static void the_table_is_counted(void **state)
+{
+    (void)state;
+    database_run("INSERT INTO reclaim.work_items (kind, payload, state, due_at) VALUES ('other', '{}', 'dead', now()),"
+                 " ('other', '{}', 'dead', now()), ('other', '{}', 'open', now() - interval '1 hour')");
+    struct instance i = begin();
+    for (int64_t end_ns = SOON; work_look(i.engine).dead != 2;) {
+        assert_true(clock_ns() < end_ns);
+        (void)poll(NULL, 0, 5);
+    }
+    struct work_state seen = work_look(i.engine);
+    assert_int_equal(seen.waiting, 1);
+    assert_true(seen.oldest_due_ms >= INT64_C(3600000));
+    end(&i, NS_PER_S);
+}
+
 static void a_promised_item_runs_after_its_commit_and_is_gone(void **state)
 {
     (void)state;
@@ -385,6 +407,27 @@ static void what_is_handed_over_too_late_is_left_in_the_table(void **state)
     assert_int_equal(database_number(OPEN), 1);
 }
 
+static void a_flow_that_hands_over_after_its_lease_has_ended_makes_no_second_run(void **state)
+{
+    (void)state;
+    struct instance i = begin();
+    AUTO(pg) struct pg *pg = pg_new(database_url(), PG_PREPARE_OFF);
+    struct why why = {""};
+    assert_int_equal(pg_connect(pg, SOON, &why), OK);
+    struct pg_call insert;
+    AUTO(work_item) struct work_item *item = work_promise(i.engine, &holding, "{}", &insert);
+    assert_non_null(item);
+    item->handed = calloc(1, sizeof(struct held));
+    assert_int_equal(pg_ask(pg, &insert, SOON), OK);
+    database_await(RUNS, 1); /* claimed by the same engine, since nobody came */
+    work_kick(&item, &insert);
+    await_flag(&forgotten, 1);
+    atomic_store(&gate_open, 1);
+    database_await(ALL, 0);
+    end(&i, NS_PER_S);
+    assert_int_equal(database_number(RUNS), 1);
+}
+
 static void allow_connections(bool allowed)
 {
     char script[512];
@@ -542,6 +585,8 @@ int main(int argc, char **argv)
         return hold_items();
     }
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(every_statement_fits_the_schema, fresh),
+        cmocka_unit_test_setup(the_table_is_counted, fresh),
         cmocka_unit_test_setup(a_promised_item_runs_after_its_commit_and_is_gone, fresh),
         cmocka_unit_test_setup(what_was_not_committed_never_runs, fresh),
         cmocka_unit_test_setup(an_item_is_leased_from_its_first_moment, fresh),
@@ -554,6 +599,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup(an_item_taken_by_another_is_let_go, fresh),
         cmocka_unit_test_setup(a_stopping_instance_gives_back_what_it_has_not_done, fresh),
         cmocka_unit_test_setup(what_is_handed_over_too_late_is_left_in_the_table, fresh),
+        cmocka_unit_test_setup(a_flow_that_hands_over_after_its_lease_has_ended_makes_no_second_run, fresh),
         cmocka_unit_test_setup(who_runs_while_the_database_is_away_waits_once_its_lease_is_over, fresh),
         cmocka_unit_test_setup(what_ended_while_the_database_was_away_is_told_afterwards, fresh),
         cmocka_unit_test_setup(a_killed_process_s_items_are_taken_over_once_its_leases_end, fresh),
