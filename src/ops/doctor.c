@@ -179,6 +179,26 @@ static void look_at_pooler(struct examination *x, const struct settings *s)
         well("pooler", pg_is_pooled(pg) ? "found; statements are sent unnamed" : "none between here and the server");
 }
 
+static const struct statement dead_look = {
+    .name = "doctor_dead",
+    .sql = "SELECT count(*) AS dead FROM reclaim.work_items WHERE state = 'dead'",
+    .params = 0,
+    .columns = "dead:int8",
+};
+
+static void look_at_mail(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    bool provider = s->resend_api_key || s->sendgrid_api_key || s->smtp_url;
+    struct pg_call dead = {.ask = &dead_look};
+    if (!provider && s->database_url)
+        warn(x, "no mail provider is set, so no code can be sent: set RECLAIM_MAIL_FROM and RECLAIM_RESEND_API_KEY, "
+                "RECLAIM_SENDGRID_API_KEY or RECLAIM_SMTP_URL");
+    else
+        well("mail", provider ? "a provider is set" : "stays here, at /mailbox");
+    if (pg_ask(pg, &dead, clock_ns() + DATABASE_DEADLINE_NS) == OK && pg_get_i64(&dead, 0, 0) > 0)
+        warn(x, "mails were given up: SELECT * FROM reclaim.work_items WHERE state = 'dead' tells why");
+}
+
 int command_doctor(int argc, char **argv)
 {
     struct option_rule options[] = {{"--config", true, NULL}};
@@ -203,6 +223,7 @@ int command_doctor(int argc, char **argv)
             look_at_ownership(&x, db.pg, s);
             look_at_statements(&x, db.pg, s);
             look_at_pooler(&x, s);
+            look_at_mail(&x, db.pg, s);
         }
     }
     printf("%d failed, %d warning%s\n", x.faults, x.warnings, x.warnings == 1 ? "" : "s");

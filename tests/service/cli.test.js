@@ -8,7 +8,7 @@ import { Cluster, freePort } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
 import { Stage } from './lib/stage.js';
 
-const commands = ['serve', 'migrate', 'orphans', 'doctor'];
+const commands = ['serve', 'migrate', 'orphans', 'trace', 'limits', 'locks', 'doctor'];
 
 describe('help', () => {
   it('lists every command, every setting and the exit codes', async (t) => {
@@ -48,6 +48,10 @@ describe('help', () => {
     ['orphans', '--older-than', 'long'],
     ['orphans', '--older-than', '-1d'],
     ['doctor', 'quickly'],
+    ['trace'],
+    ['limits', 'forget', 'global'],
+    ['limits', 'show'],
+    ['locks', 'all'],
   ])
     it(`«reclaim ${args.join(' ')}» is not understood: exit 2 and a line on stderr`, async (t) => {
       const { code, stdout, stderr } = await run(t, args);
