@@ -205,9 +205,8 @@ static int64_t promise(struct instance *i, const struct work_kind *kind, bool co
     return id;
 }
 
-static int fresh(void **state)
+static int fresh(void **state UNUSED)
 {
-    (void)state;
     database_run("TRUNCATE reclaim.work_items; DROP TABLE IF EXISTS runs;"
                  "CREATE TABLE runs (item bigint, who text, at timestamptz DEFAULT clock_timestamp())");
     atomic_store(&gate_open, 0);
@@ -226,15 +225,13 @@ static void await_flag(atomic_int *flag, int wanted)
     }
 }
 
-static void every_statement_fits_the_schema(void **state)
+static void every_statement_fits_the_schema(void **state UNUSED)
 {
-    (void)state;
     database_check(work_statements, work_statement_count);
 }
 
-static void the_table_is_counted(void **state)
+static void the_table_is_counted(void **state UNUSED)
 {
-    (void)state;
     database_run("INSERT INTO reclaim.work_items (kind, payload, state, due_at) VALUES ('other', '{}', 'dead', now()),"
                  " ('other', '{}', 'dead', now()), ('other', '{}', 'open', now() - interval '1 hour')");
     struct instance i = begin();
@@ -248,9 +245,8 @@ static void the_table_is_counted(void **state)
     end(&i, NS_PER_S);
 }
 
-static void a_promised_item_runs_after_its_commit_and_is_gone(void **state)
+static void a_promised_item_runs_after_its_commit_and_is_gone(void **state UNUSED)
 {
-    (void)state;
     struct instance i = begin();
     promise(&i, &plain, true);
     database_await(RUNS, 1);
@@ -258,9 +254,8 @@ static void a_promised_item_runs_after_its_commit_and_is_gone(void **state)
     end(&i, NS_PER_S);
 }
 
-static void what_was_not_committed_never_runs(void **state)
+static void what_was_not_committed_never_runs(void **state UNUSED)
 {
-    (void)state;
     struct instance i = begin();
     promise(&i, &holding, false);
     assert_int_equal(atomic_load(&forgotten), 1);
@@ -273,9 +268,8 @@ static void what_was_not_committed_never_runs(void **state)
     assert_int_equal(database_number(ALL), 0);
 }
 
-static void an_item_is_leased_from_its_first_moment(void **state)
+static void an_item_is_leased_from_its_first_moment(void **state UNUSED)
 {
-    (void)state;
     struct instance i = begin();
     promise(&i, &holding, true);
     assert_int_equal(database_number("SELECT count(*) FROM reclaim.work_items WHERE leased_by > 0 AND tries = 1 AND"
@@ -286,9 +280,8 @@ static void an_item_is_leased_from_its_first_moment(void **state)
     end(&i, NS_PER_S);
 }
 
-static void items_of_kinds_unknown_here_are_left_to_others(void **state)
+static void items_of_kinds_unknown_here_are_left_to_others(void **state UNUSED)
 {
-    (void)state;
     database_run("INSERT INTO reclaim.work_items (kind, payload) VALUES ('other', '{}'), ('plain', '{}')");
     struct instance i = begin();
     database_await(RUNS, 1);
@@ -297,9 +290,8 @@ static void items_of_kinds_unknown_here_are_left_to_others(void **state)
     assert_int_equal(database_number("SELECT tries FROM reclaim.work_items WHERE kind = 'other'"), 0);
 }
 
-static void ten_thousand_items_are_drained_exactly_once_by_two_instances(void **state)
+static void ten_thousand_items_are_drained_exactly_once_by_two_instances(void **state UNUSED)
 {
-    (void)state;
     database_run("INSERT INTO reclaim.work_items (kind, payload) SELECT 'plain', '{}' FROM generate_series(1, 10000)");
     struct instance a = begin(), b = begin();
     database_await(ALL, 0);
@@ -309,9 +301,8 @@ static void ten_thousand_items_are_drained_exactly_once_by_two_instances(void **
     assert_int_equal(database_number("SELECT count(DISTINCT item) FROM runs"), 10000);
 }
 
-static void a_failing_item_is_tried_with_growing_pauses_and_then_buried(void **state)
+static void a_failing_item_is_tried_with_growing_pauses_and_then_buried(void **state UNUSED)
 {
-    (void)state;
     struct instance i = begin();
     promise(&i, &failing, true);
     database_await("SELECT count(*) FROM reclaim.work_items WHERE state = 'dead'", 1);
@@ -327,9 +318,8 @@ static void a_failing_item_is_tried_with_growing_pauses_and_then_buried(void **s
                      3);
 }
 
-static void what_can_never_do_is_buried_at_once(void **state)
+static void what_can_never_do_is_buried_at_once(void **state UNUSED)
 {
-    (void)state;
     struct instance i = begin();
     promise(&i, &refusing, true);
     database_await("SELECT count(*) FROM reclaim.work_items WHERE state = 'dead'", 1);
@@ -337,9 +327,8 @@ static void what_can_never_do_is_buried_at_once(void **state)
     assert_int_equal(database_number(RUNS), 1);
 }
 
-static void an_item_whose_runs_never_end_is_buried(void **state)
+static void an_item_whose_runs_never_end_is_buried(void **state UNUSED)
 {
-    (void)state;
     database_run("INSERT INTO reclaim.work_items (kind, payload, tries, leased_by, leased_until)"
                  " VALUES ('plain', '{}', 3, 5, now())");
     struct instance i = begin();
@@ -348,9 +337,8 @@ static void an_item_whose_runs_never_end_is_buried(void **state)
     assert_int_equal(database_number(RUNS), 0);
 }
 
-static void a_long_run_keeps_its_lease(void **state)
+static void a_long_run_keeps_its_lease(void **state UNUSED)
 {
-    (void)state;
     struct instance a = begin(), b = begin();
     promise(&a, &holding, true);
     database_await("SELECT count(*) FROM reclaim.work_items"
@@ -365,9 +353,8 @@ static void a_long_run_keeps_its_lease(void **state)
     assert_int_equal(atomic_load(&seen_lost), 0);
 }
 
-static void an_item_taken_by_another_is_let_go(void **state)
+static void an_item_taken_by_another_is_let_go(void **state UNUSED)
 {
-    (void)state;
     struct instance i = begin();
     promise(&i, &holding, true);
     database_await(RUNS, 1);
@@ -377,9 +364,8 @@ static void an_item_taken_by_another_is_let_go(void **state)
     assert_int_equal(database_number("SELECT count(*) FROM reclaim.work_items WHERE leased_by = 7"), 1);
 }
 
-static void a_stopping_instance_gives_back_what_it_has_not_done(void **state)
+static void a_stopping_instance_gives_back_what_it_has_not_done(void **state UNUSED)
 {
-    (void)state;
     struct instance a = begin();
     promise(&a, &holding, true);
     database_await(RUNS, 1);
@@ -395,9 +381,8 @@ static void a_stopping_instance_gives_back_what_it_has_not_done(void **state)
     assert_int_equal(database_number(RUNS), 2);
 }
 
-static void what_is_handed_over_too_late_is_left_in_the_table(void **state)
+static void what_is_handed_over_too_late_is_left_in_the_table(void **state UNUSED)
 {
-    (void)state;
     struct instance a = begin();
     work_stop(a.engine, clock_ns());
     promise(&a, &holding, true);
@@ -407,9 +392,8 @@ static void what_is_handed_over_too_late_is_left_in_the_table(void **state)
     assert_int_equal(database_number(OPEN), 1);
 }
 
-static void a_flow_that_hands_over_after_its_lease_has_ended_makes_no_second_run(void **state)
+static void a_flow_that_hands_over_after_its_lease_has_ended_makes_no_second_run(void **state UNUSED)
 {
-    (void)state;
     struct instance i = begin();
     AUTO(pg) struct pg *pg = pg_new(database_url(), PG_PREPARE_OFF);
     struct why why = {""};
@@ -442,9 +426,8 @@ static void allow_connections(bool allowed)
     assert_int_equal(pg_script(pg, script, SOON, &why), OK);
 }
 
-static void who_runs_while_the_database_is_away_waits_once_its_lease_is_over(void **state)
+static void who_runs_while_the_database_is_away_waits_once_its_lease_is_over(void **state UNUSED)
 {
-    (void)state;
     struct instance i = begin();
     for (int n = 0; n < 20; n++)
         promise(&i, &holding, true);
@@ -460,9 +443,8 @@ static void who_runs_while_the_database_is_away_waits_once_its_lease_is_over(voi
     assert_int_equal(database_number(RUNS), 20);
 }
 
-static void what_ended_while_the_database_was_away_is_told_afterwards(void **state)
+static void what_ended_while_the_database_was_away_is_told_afterwards(void **state UNUSED)
 {
-    (void)state;
     struct instance i = begin();
     for (int n = 0; n < 20; n++)
         promise(&i, &holding, true);
@@ -495,9 +477,8 @@ static pid_t spawn(const char *role, int *ret_in)
     return pid;
 }
 
-static void a_killed_process_s_items_are_taken_over_once_its_leases_end(void **state)
+static void a_killed_process_s_items_are_taken_over_once_its_leases_end(void **state UNUSED)
 {
-    (void)state;
     int in;
     pid_t child = spawn("hold", &in);
     database_await("SELECT count(*) FROM runs WHERE who = 'child'", 10);
@@ -517,9 +498,8 @@ static void a_killed_process_s_items_are_taken_over_once_its_leases_end(void **s
     database_run("DROP TABLE leases");
 }
 
-static void a_stalled_process_notices_that_its_lease_is_over_before_it_acts(void **state)
+static void a_stalled_process_notices_that_its_lease_is_over_before_it_acts(void **state UNUSED)
 {
-    (void)state;
     int in;
     pid_t child = spawn("hold", &in);
     database_await("SELECT count(*) FROM runs WHERE who = 'child'", 10);
@@ -563,16 +543,14 @@ static int hold_items(void)
     return atomic_load(&seen_lost);
 }
 
-static int make(void **state)
+static int make(void **state UNUSED)
 {
-    (void)state;
     database_make("work");
     return 0;
 }
 
-static int drop(void **state)
+static int drop(void **state UNUSED)
 {
-    (void)state;
     database_drop();
     return 0;
 }
