@@ -1,0 +1,143 @@
+import fs from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+import { cleanupPath } from '../tests/service/lib/cleanup.js';
+import { domain } from '../tests/service/lib/people.js';
+import { serve } from '../tests/service/lib/reclaim.js';
+import { until } from '../tests/service/lib/stage.js';
+import { startLoad } from './lib/load.js';
+import { Metrics } from './lib/metrics.js';
+import { pgbench } from './lib/pgbench.js';
+import { quantile } from './lib/stats.js';
+import { startCluster } from './lib/world.js';
+
+export const about = 'codes asked for, answered and mailed to the local mailbox, against pgbench running the same statements';
+
+const connections = 16; // to the database, for both
+const callers = 64;
+const digits = 6;
+const script = 'request_code.pgbench';
+
+/** Orphans, and among a million people owners too. pgbench, which can count but not spell, has people of its own. */
+async function fill(scope, cluster, { orphans, owners = 0, peers = 0 }) {
+  const database = await cluster.database(scope);
+  await database.query(
+    `insert into auth.users (email, email_confirmed_at, created_at)
+     select 'person' || lpad(n::text, ${digits}, '0') || '@${domain}', case when n % 2 = 0 then now() end, now() - interval '9 days'
+     from generate_series(0, $1::int - 1) n`,
+    [orphans + owners],
+  );
+  await database.query('insert into auth.users (email, created_at) select n::text, now() from generate_series(0, $1::int - 1) n', [peers]);
+  await database.query(
+    `insert into public.companies (owner_admin_uuid)
+     select id from auth.users where email like 'person%' and email >= 'person' || lpad($1::int::text, ${digits}, '0')`,
+    [orphans],
+  );
+  await database.query('vacuum analyze');
+  return database;
+}
+
+/** The local mailbox takes the mails in a demonstration only. */
+const start = (scope, database) => serve(scope, { database, args: ['--demo'], env: { RECLAIM_DATABASE_CONNECTIONS: String(connections) } });
+
+async function ask(server, people, times) {
+  const ended = await startLoad(server, {
+    path: cleanupPath,
+    body: `{"step":"request-code","email":"person${'#'.repeat(digits)}@${domain}"}`,
+    headers: { 'Content-Type': 'application/json' },
+    numbers: people,
+    callers,
+    ...times,
+  }).ended;
+  // Two at once for the same address: the second is refused, as it should be.
+  const { 200: sent = 0, 409: busy = 0, ...others } = ended.statuses;
+  if (ended.broken + ended.refused > 0 || Object.keys(others).length > 0 || busy > sent / 5) throw new Error(`not answered: ${JSON.stringify(ended)}`);
+  // What is still to be mailed is paid for here, not in the peer's turn.
+  const began = performance.now();
+  await until('every mail delivered', async () => (await Metrics.of(server)).value('reclaim_work_in_memory') === 0);
+  return sent / (ended.seconds + (performance.now() - began) / 1000);
+}
+
+/** What pgbench is to mail: letters like ours, as many at a time as ours were. */
+async function prepareLetters(database, batch) {
+  const letter = '(select to_jsonb(m) - \'id\' - \'created_at\' from reclaim.mailbox m limit 1)';
+  await database.query('create schema peer; create table peer.letters (letters text); alter table peer.letters alter letters set storage external');
+  await database.query(`insert into peer.letters select jsonb_agg(${letter})::text from generate_series(1, $1::int)`, [batch]);
+}
+
+/** Mails that were put into the mailbox together have their transaction in common. */
+async function mailsAtATime(database) {
+  const [{ mails, batches }] = await database.query('select count(*)::int mails, count(distinct xmin::text)::int batches from reclaim.mailbox');
+  return Math.max(1, Math.round(mails / batches));
+}
+
+async function flows(b, cluster, people, times) {
+  const database = await fill(b.stage, cluster, { orphans: people, peers: people });
+  const server = await start(b.stage, database);
+  await ask(server, people, times);
+  const batch = await mailsAtATime(database);
+  await prepareLetters(database, batch);
+  b.note(`mails are put into the mailbox, and taken off the queue, ${batch} at a time by both`);
+
+  const variables = {
+    n: 0,
+    people,
+    batch,
+    allowed_ms: 27000,
+    left_ms: 30000,
+    hash: 'ab'.repeat(32),
+    salt: 'cd'.repeat(16),
+    user: '7b1c9a54-30c5-4f0e-9a51-4a4f3ad0a0a1',
+    life: 300,
+    lease_us: 25_000_000,
+    format: 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"',
+    payload: `{"template":"cleanup-code","contract":"cleanup-v1","user_id":"7b1c9a54-30c5-4f0e-9a51-4a4f3ad0a0a1","salt":"${'cd'.repeat(16)}","correlation_id":"7b1c9a54-30c5-4f0e-9a51-4a4f3ad0a0a1"}`,
+  };
+  const peer = async () => {
+    const rate = await pgbench(database, { script, clients: connections, seconds: Math.ceil((times.warmMs + times.runMs) / 1000), variables });
+    await database.query('delete from reclaim.work_items where leased_by = 1');
+    return rate;
+  };
+  const found = await b.compare(7, { ours: () => ask(server, people, times), peer });
+  b.measure('request-code, of pgbench', { rounds: found.ratios, unit: 'times', atLeast: 0.9 });
+  b.measure('request-code a second', { rounds: found.ours, beside: [{ name: 'pgbench', values: found.peer }] });
+}
+
+/** The query that tells owners from orphans, asked alone, one connection, while the server is busy; its p95 in ms. */
+async function companyQuery(database, people, count) {
+  const text = fs.readFileSync(fileURLToPath(new URL(`peers/${script}`, import.meta.url)), 'utf8');
+  const query = text.split('\n').find((line) => line.includes('has_company')).replace(':person', '$1');
+  const session = await database.session(database.scope);
+  const took = [];
+  for (let i = 0; i < count; i++) {
+    const email = `person${String(Math.floor(Math.random() * people)).padStart(digits, '0')}@${domain}`;
+    const began = performance.now();
+    await session.query({ name: 'company', text: query, values: [email] });
+    took.push(performance.now() - began);
+  }
+  return quantile(took, 0.95);
+}
+
+async function crowd(b, cluster, people, times) {
+  const orphans = Math.ceil(people * 0.4);
+  const database = await fill(b.stage, cluster, { orphans, owners: people - orphans });
+  database.scope = b.stage;
+  const server = await start(b.stage, database);
+  const name = 'reclaim_cleanup_orphan_check_seconds';
+  const found = await b.rounds(3, async () => {
+    const before = (await Metrics.of(server)).histogram(name);
+    const [, company] = await Promise.all([ask(server, orphans, times), companyQuery(database, people, b.smoke ? 50 : 2000)]);
+    const check = (await Metrics.of(server)).histogram(name).since(before);
+    return { check: 1000 * check.quantile(0.95), company };
+  });
+  const size = people.toLocaleString('en');
+  b.measure(`${size} users: orphan check, p95`, { rounds: found.map((one) => one.check), unit: 'ms', atMost: 200 });
+  b.measure(`${size} users: company query, p95`, { rounds: found.map((one) => one.company), unit: 'ms', atMost: 50 });
+}
+
+export async function bench(b) {
+  const cluster = await startCluster(b.stage);
+  const times = b.smoke ? { warmMs: 100, runMs: 400 } : { warmMs: 1000, runMs: 5000 };
+  await flows(b, cluster, b.smoke ? 10_000 : 100_000, times);
+  await crowd(b, cluster, b.smoke ? 10_000 : 1_000_000, times);
+}

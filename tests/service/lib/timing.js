@@ -1,0 +1,237 @@
+// How long answers take, by what they say, and whether that can be told apart.
+
+import assert from 'node:assert/strict';
+import { randomBytes, randomInt } from 'node:crypto';
+import net from 'node:net';
+
+import { cleanupPath, hashOf } from './cleanup.js';
+import { probePath } from './http.js';
+import { clientAddress, domain } from './people.js';
+import { rawPost } from './raw.js';
+import { pause, stageOf } from './stage.js';
+
+/** A kept connection that asks one thing after the other. */
+class Lane {
+  static async open(server) {
+    const lane = new Lane();
+    const { host, port } = server.address();
+    lane.socket = net.connect({ host, port, localAddress: clientAddress, noDelay: true });
+    await new Promise((resolve, reject) => lane.socket.once('connect', resolve).once('error', reject));
+    lane.socket.on('data', (part) => lane.#take(part));
+    for (const sign of ['error', 'close']) lane.socket.on(sign, () => lane.#reject?.(new Error('the server closed the connection')));
+    return lane;
+  }
+
+  #bytes = '';
+  #sentAt;
+  #ms;
+  #resolve;
+  #reject;
+
+  /** Resolves to the answer, and the time from its request's last byte sent to its own first byte received. */
+  ask(bytes) {
+    return new Promise((resolve, reject) => {
+      this.#resolve = resolve;
+      this.#reject = reject;
+      this.#bytes = '';
+      this.#ms = undefined;
+      this.socket.write(bytes); // at once, as far as the socket has room
+      this.#sentAt = performance.now();
+    });
+  }
+
+  #take(part) {
+    this.#ms ??= performance.now() - this.#sentAt;
+    this.#bytes += part.toString('latin1');
+    const end = this.#bytes.indexOf('\r\n\r\n');
+    const length = /^content-length: *(\d+)\r$/im.exec(this.#bytes)?.[1];
+    if (end < 0 || this.#bytes.length < end + 4 + Number(length)) return;
+    this.#resolve({ ms: this.#ms, status: Number(this.#bytes.slice(9, 12)), json: JSON.parse(this.#bytes.slice(end + 4)) });
+  }
+
+  close() {
+    this.#reject = undefined;
+    this.socket.destroy();
+  }
+}
+
+function shuffled(list) {
+  const all = [...list];
+  for (let i = all.length - 1; i > 0; i--) {
+    const j = randomInt(i + 1);
+    [all[i], all[j]] = [all[j], all[i]];
+  }
+  return all;
+}
+
+/**
+ * Asks for so many answers of each kind over so many lanes, all kinds in turn in an order drawn anew each time. A kind
+ * has `bytes()`, its next request, and `check(answer)`. Returns { kind: [{ ms, at }] }.
+ */
+export async function measure(scope, server, kinds, { answers, lanes, holdMs }) {
+  const names = Object.keys(kinds);
+  const found = Object.fromEntries(names.map((name) => [name, []]));
+  let left = answers * names.length;
+  let deck = [];
+  const drive = async () => {
+    await pause(Math.random() * holdMs);
+    const lane = await Lane.open(server);
+    try {
+      while (left-- > 0) {
+        if (deck.length === 0) deck = shuffled(names);
+        const name = deck.pop();
+        const answer = await lane.ask(kinds[name].bytes());
+        kinds[name].check(answer);
+        found[name].push({ ms: answer.ms, at: performance.now() });
+      }
+    } finally {
+      lane.close();
+    }
+  };
+  await Promise.all(Array.from({ length: lanes }, drive));
+  return found;
+}
+
+/** So many others who ask as well and wait, until the scope ends. Each begins at a moment of its own. */
+export async function crowd(scope, server, { size, holdMs, bytes }) {
+  let going = true;
+  let held = 0;
+  const lanes = await Promise.all(Array.from({ length: size }, () => Lane.open(server)));
+  stageOf(scope).after(() => {
+    going = false;
+    lanes.forEach((lane) => lane.close());
+  });
+  for (const lane of lanes)
+    (async () => {
+      await pause(Math.random() * holdMs);
+      for (held++; going; ) await lane.ask(bytes()).catch(() => (going = false));
+    })();
+  await pause(holdMs + 200);
+  assert.equal(held, size);
+  return () => going;
+}
+
+const sortedQuantile = (sorted, q) => {
+  const at = (sorted.length - 1) * q;
+  const low = sorted[Math.floor(at)];
+  return low + (sorted[Math.ceil(at)] - low) * (at - Math.floor(at));
+};
+
+const quantileOf = (values, q) => sortedQuantile(Float64Array.from(values).sort(), q);
+
+/** What one kind's answers took, for people to read. */
+export const summary = (found) =>
+  Object.entries(found).map(([name, all]) => {
+    const times = all.map(({ ms }) => ms);
+    const [p50, p95, p99] = [0.5, 0.95, 0.99].map((q) => quantileOf(times, q).toFixed(2));
+    return `${name}: ${times.length} answers, median ${p50} ms, p95 ${p95} ms, p99 ${p99} ms`;
+  });
+
+const blockMs = 1000;
+const resamples = 400;
+
+/** The samples of each kind by the second they came in. */
+function blocksOf(found) {
+  const blocks = new Map();
+  for (const [name, all] of Object.entries(found))
+    for (const { ms, at } of all) {
+      const number = Math.floor(at / blockMs);
+      if (!blocks.has(number)) blocks.set(number, {});
+      (blocks.get(number)[name] ??= []).push(ms);
+    }
+  return [...blocks.values()];
+}
+
+/**
+ * The difference of a quantile between each two kinds, with its 95 % interval. Whole seconds are drawn again and again,
+ * all kinds together: what the machine did in a second, it did to all of them.
+ */
+export function differences(found, q) {
+  const names = Object.keys(found);
+  const blocks = blocksOf(found);
+  const drawn = Array.from({ length: resamples }, () => {
+    const chosen = Array.from(blocks, () => blocks[randomInt(blocks.length)]);
+    return Object.fromEntries(names.map((name) => [name, quantileOf(chosen.flatMap((block) => block[name] ?? []), q)]));
+  });
+  const whole = Object.fromEntries(names.map((name) => [name, quantileOf(found[name].map(({ ms }) => ms), q)]));
+  return names.flatMap((a, i) =>
+    names.slice(i + 1).map((b) => {
+      const spread = Float64Array.from(drawn, (one) => one[a] - one[b]).sort();
+      return { a, b, difference: whole[a] - whole[b], low: sortedQuantile(spread, 0.025), high: sortedQuantile(spread, 0.975) };
+    }),
+  );
+}
+
+const cleanupBytes = (body) => rawPost(JSON.stringify(body), { path: cleanupPath });
+const probeBytes = (email) => rawPost(JSON.stringify({ email }), { path: probePath });
+const nobody = () => `nobody.${randomBytes(6).toString('hex')}@${domain}`;
+
+/** One after the other, so that no two requests under way mean the same person. */
+const inTurn = (people) => {
+  let next = 0;
+  return () => people[next++ % people.length];
+};
+
+const addMany = (db, count) =>
+  db.query(
+    `insert into auth.users (id, email, created_at)
+     select gen_random_uuid(), 'timing.' || replace(gen_random_uuid()::text, '-', '') || $2, now() from generate_series(1, $1::int)
+     returning id, email`,
+    [count, `@${domain}`],
+  );
+
+/** A code that nobody knows, with tries that do not run out. */
+const addCode = (db, user, expires) =>
+  db.query(
+    `insert into reclaim.verification_codes (email_hash, user_id, code_hash, code_salt, expires_at, tries, log_id)
+     values ($1, $2, $3, $4, now() + $5::interval, -1000000, 0)`,
+    [hashOf(user.email), user.id, randomBytes(32), randomBytes(16), expires],
+  );
+
+/** Every kind of person, and what a request about each is answered with. */
+export async function timingPeople(scope, db, { each }) {
+  const groups = {};
+  for (const name of ['orphan', 'active', 'wrong', 'expired', 'locked']) groups[name] = await addMany(db, each);
+  await db.query('insert into public.companies (owner_admin_uuid) select unnest($1::uuid[])', [groups.active.map(({ id }) => id)]);
+  for (const user of groups.wrong) await addCode(db, user, '1 hour');
+  for (const user of groups.expired) await addCode(db, user, '-10 minutes');
+  const session = await db.session(scope);
+  for (const user of groups.locked) await session.query('select reclaim.acquire_cleanup_lock($1)', [user.email]);
+
+  const requests = (step, group, more, code) => {
+    const person = group ? inTurn(groups[group]) : () => ({ email: nobody() });
+    return {
+      bytes: () => cleanupBytes({ step, email: person().email, ...more }),
+      check: ({ json }) => assert.equal(json.error?.code ?? json.data.step, code ? `ORPHAN_CLEANUP_${code}` : 'code-sent'),
+    };
+  };
+  const typed = { verificationCode: 'ABCD-EFGH' };
+  const cleanup = {
+    unknown: requests('request-code', null, {}, '004'),
+    orphan: requests('request-code', 'orphan', {}),
+    active: requests('request-code', 'active', {}, '005'),
+    wrong: requests('validate-and-cleanup', 'wrong', typed, '002'),
+    expired: requests('validate-and-cleanup', 'expired', typed, '001'),
+    locked: requests('request-code', 'locked', {}, '009'),
+  };
+
+  const looks = (group, status, isOrphaned) => {
+    const person = group ? inTurn(groups[group]) : () => ({ email: nobody() });
+    return {
+      bytes: () => probeBytes(person().email),
+      check: ({ json }) => assert.deepEqual([json.data.status, json.data.isOrphaned], [status, isOrphaned]),
+    };
+  };
+  const probe = {
+    unknown: looks(null, 'not_registered', false),
+    orphan: looks('orphan', 'registered_unverified', true),
+    complete: looks('active', 'registered_unverified', false),
+  };
+  return { cleanup, probe };
+}
+
+export const someProbe = () => probeBytes(nobody());
+export const someCleanup = () => cleanupBytes({ step: 'request-code', email: nobody() });
+
+/** Providers that take from nothing to three seconds. */
+export const slowly = (count) => Array.from({ length: count }, () => ({ delayMs: randomInt(3001) }));
