@@ -14,6 +14,7 @@
 #define FLOW_NS (30 * NS_PER_S)
 /* How long before its instant an answer must be settled, so that taking a code back does not make it late. */
 #define ANSWER_MARGIN_NS (20 * NS_PER_MS)
+#define REFUSALS_LOGGED_PER_S 100
 
 METRIC_COUNTER(requests, "reclaim_cleanup_requests_total", "Requests to cleanup-orphaned-user.", "step");
 METRIC_COUNTER(outcomes, "reclaim_cleanup_outcomes_total", "How they ended: ok, or the error's number.", "step",
@@ -232,6 +233,15 @@ static void refusal_logged(struct job *job, enum err e)
 
 /* Letting in */
 
+/* A flood of refusals must not become a flood of writes. */
+static bool may_log_refusal(struct cleanup *room)
+{
+    int64_t second = clock_ns() / NS_PER_S;
+    if (atomic_exchange(&room->logging_second, second) != second)
+        atomic_store(&room->refusals_logged, 0);
+    return atomic_fetch_add(&room->refusals_logged, 1) < REFUSALS_LOGGED_PER_S;
+}
+
 static void refuse_limited(struct flow *f)
 {
     int64_t seconds = limit_retry_after_s(&f->ticket);
@@ -239,8 +249,7 @@ static void refuse_limited(struct flow *f)
     contract_refuse_limited(f->rq, f->room->contract, limit_wait_text(f->rq->arena, seconds), seconds);
     reply_unhold_when_crowded(f->rq);
     struct pool *pool = atomic_load(&f->room->pool);
-    /* One row for the refusal that the database gave; those from memory cost it nothing. */
-    if (f->step != STEP_MALFORMED && !f->ticket.from_memory && pool) {
+    if (f->step != STEP_MALFORMED && pool && may_log_refusal(f->room)) {
         f->job = (struct job){run_log_refusal, refusal_logged, clock_ns() + NS_PER_S, f->rq->correlation_id};
         if (pool_submit(pool, &f->job) == OK)
             return;

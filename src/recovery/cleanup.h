@@ -24,6 +24,7 @@ struct cleanup {
     struct hold_rule hold;
     _Atomic(struct pool *) pool; /* NULL until the database is ready */
     struct engine *engine;
+    atomic_int_fast64_t logging_second, refusals_logged; /* how many refusals were logged in which second */
 };
 
 /* The database and the work engine are ready. */
