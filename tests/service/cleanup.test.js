@@ -28,9 +28,9 @@ import { Stage, until } from './lib/stage.js';
 
 const confirmed = '2025-10-20T14:30:00Z';
 const stage = new Stage();
-let db, provider, servers;
+let cluster, db, provider, servers;
 before(async () => {
-  ({ db, provider, servers } = await scene(stage));
+  ({ cluster, db, provider, servers } = await scene(stage));
 });
 after(() => stage.end());
 
@@ -343,7 +343,7 @@ describe('the shape of codes', () => {
 
 describe('what is kept', () => {
   it('expired codes and old log rows go when an instance begins to lead', async (t) => {
-    const fresh = await scene(t, { only: ['cleanup-v1'] });
+    const fresh = await scene(t, { cluster, only: ['cleanup-v1'] });
     const first = fresh.servers['cleanup-v1'];
     const users = [await addUser(fresh.db), await addUser(fresh.db), await addUser(fresh.db)];
     for (const user of users) await mailedCode(first, fresh.provider, user.email);

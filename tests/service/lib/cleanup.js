@@ -143,9 +143,9 @@ export function wrong(code, n = 1) {
   return code.slice(0, -1) + alphabet[(alphabet.indexOf(code.at(-1)) + n) % alphabet.length];
 }
 
-/** A database, a provider, and a server of each contract. */
-export async function scene(stage, { env = {}, auth, only = Object.keys(contracts), settings } = {}) {
-  const cluster = await Cluster.create(stage, { settings });
+/** A database, a provider, and a server of each contract; in a cluster of their own unless one is given. */
+export async function scene(stage, { cluster, env = {}, auth, only = Object.keys(contracts) } = {}) {
+  cluster ??= await Cluster.create(stage);
   const db = await cluster.database(stage, { auth });
   const provider = await FakeProvider.start(stage, 'resend');
   const servers = {};
