@@ -133,6 +133,16 @@ void peer_notify(void *context, struct MHD_Connection *connection, void **peer_c
     *peer_context = NULL;
 }
 
+/* The path of a target in absolute form, as some proxies send it: "http://host/path". */
+static struct str path_of(struct str target)
+{
+    if (!str_starts(target, STR("http://")) && !str_starts(target, STR("https://")))
+        return target;
+    const char *host = (const char *)memchr(target.at, '/', target.len) + 2;
+    const char *path = memchr(host, '/', (size_t)(target.at + target.len - host));
+    return path ? (struct str){path, (size_t)(target.at + target.len - path)} : STR("/");
+}
+
 static struct visit *visit_new(struct loop *loop, struct MHD_Connection *connection, const char *url,
                                const char *method)
 {
@@ -147,7 +157,7 @@ static struct visit *visit_new(struct loop *loop, struct MHD_Connection *connect
     visit->body = buf_new(REQUEST_BODY_MAX);
     visit->rq.arena = arena;
     visit->rq.method = method_parse(method);
-    visit->rq.path = arena_copy(arena, str_of(url));
+    visit->rq.path = arena_copy(arena, path_of(str_of(url)));
     loop->visits++;
     return visit;
 }

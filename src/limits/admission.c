@@ -356,7 +356,6 @@ void admission_ask(struct admission *a, struct ticket *t)
         tell(t, "unlimited");
     } else if (refused_from_memory(a, t)) {
         t->verdict = VERDICT_REFUSED;
-        t->from_memory = true;
         tell(t, "memory");
     } else if (!batch || batch_add(batch, &t->item)) {
         t->verdict = VERDICT_FAULT;

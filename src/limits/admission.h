@@ -25,7 +25,6 @@ struct ticket { /* a member of what asks */
     struct standing tiers[CHARGES_MAX];
     size_t count;
     enum verdict verdict;
-    bool from_memory;
     enum err fault; /* with VERDICT_FAULT */
     /* On a worker, once the verdict is there; or on the asking thread, before admission_ask returns. */
     void (*decided)(struct ticket *ticket);
