@@ -81,23 +81,25 @@ export class Benchmark {
   }
 
   /**
-   * Ours and the peer turn by turn, so that whatever else the machine does hits both; who goes first alternates. Each
-   * takes a scope and returns a number. Returns the numbers and their ratios by round.
+   * All contestants turn by turn, so that whatever else the machine does hits each; who goes first changes. Each takes
+   * a scope and returns a number. Returns the numbers by round of each.
    */
-  async compare(count, { ours, peer }) {
-    const pairs = await this.rounds(count, async (number, scope) => {
-      const pair = {};
-      const turns = [['ours', ours], ['peer', peer]];
-      if (number % 2 === 0) turns.reverse();
-      for (const [name, turn] of turns) pair[name] = await turn(scope);
-      this.say(`${this.name}: round ${number}: ours ${figure(pair.ours)}, peer ${figure(pair.peer)}`);
-      return pair;
+  async turns(count, contestants, about = this.name) {
+    const all = Object.entries(contestants);
+    const found = await this.rounds(count, async (number, scope) => {
+      const round = {};
+      const first = (number - 1) % all.length;
+      for (const [name, turn] of [...all.slice(first), ...all.slice(0, first)]) round[name] = await turn(scope);
+      this.say(`${about}: round ${number}: ${all.map(([name]) => `${name} ${figure(round[name])}`).join(', ')}`);
+      return round;
     });
-    return {
-      ours: pairs.map((pair) => pair.ours),
-      peer: pairs.map((pair) => pair.peer),
-      ratios: pairs.map((pair) => pair.ours / pair.peer),
-    };
+    return Object.fromEntries(all.map(([name]) => [name, found.map((round) => round[name])]));
+  }
+
+  /** Ours and one peer; returns their ratios by round too. */
+  async compare(count, { ours, peer }, about) {
+    const found = await this.turns(count, { ours, peer }, about);
+    return { ...found, ratios: found.ours.map((value, i) => value / found.peer[i]) };
   }
 
   /**

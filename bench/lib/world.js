@@ -7,7 +7,7 @@ import { serve } from '../../tests/service/lib/reclaim.js';
 /** As durable as a real one, unlike the tests' clusters. */
 const settings = { fsync: 'on', full_page_writes: 'on', shared_buffers: '128MB' };
 
-export const startCluster = (scope) => Cluster.create(scope, { settings });
+export const startCluster = (scope, more = {}) => Cluster.create(scope, { settings: { ...settings, ...more } });
 
 const digits = 6;
 /** For the load generator: the number in the middle chooses the person. */
