@@ -66,13 +66,13 @@ BEGIN
   PERFORM pg_advisory_xact_lock(7233173838382854240);
   v_now := reclaim.limit_clock();
 
-  SELECT array_agg(c.total ORDER BY c.k), array_agg(c.oldest ORDER BY c.k) INTO v_count, v_oldest
-  FROM (
-    SELECT k.k, coalesce(sum(r.count), 0)::integer AS total,
+  SELECT array_agg(c.total ORDER BY k.k), array_agg(c.oldest ORDER BY k.k) INTO v_count, v_oldest
+  FROM unnest(p_keys, p_windows) WITH ORDINALITY AS k(key, seconds, k)
+  CROSS JOIN LATERAL (
+    SELECT coalesce(sum(r.count), 0)::integer AS total,
       coalesce(min(r.bucket_time), date_trunc('second', v_now)) AS oldest
-    FROM unnest(p_keys, p_windows) WITH ORDINALITY AS k(key, seconds, k)
-    LEFT JOIN reclaim.rate_limits r ON r.key = k.key AND r.bucket_time > v_now - make_interval(secs => k.seconds + 1)
-    GROUP BY k.k
+    FROM reclaim.rate_limits r
+    WHERE r.key = k.key AND r.bucket_time > v_now - make_interval(secs => k.seconds + 1)
   ) c;
 
   admitted := array_fill(false, ARRAY[cardinality(p_requests) / 3]);
@@ -99,18 +99,18 @@ BEGIN
   END LOOP;
 
   INSERT INTO reclaim.rate_limits AS r (key, bucket_time, count)
-  SELECT p_keys[k], date_trunc('second', v_now), v_charged[k]
-  FROM generate_subscripts(p_keys, 1) k WHERE v_charged[k] > 0
+  SELECT k.key, date_trunc('second', v_now), k.charged
+  FROM unnest(p_keys, v_charged) AS k(key, charged) WHERE k.charged > 0
   ON CONFLICT (key, bucket_time) DO UPDATE SET count = r.count + excluded.count;
 
   SELECT
-    array_agg(ceil(extract(epoch FROM v_oldest[k] + make_interval(secs => p_windows[k] + 1) - v_now) * 1000000)::bigint
-      ORDER BY k),
-    array_agg(coalesce(w.us, 0) ORDER BY k)
+    array_agg(ceil(extract(epoch FROM k.oldest + make_interval(secs => k.seconds + 1) - v_now) * 1000000)::bigint
+      ORDER BY k.k),
+    array_agg(CASE WHEN k.count < k.most THEN 0
+      ELSE coalesce(reclaim.limit_wait_us(k.key, k.most, k.seconds, k.count, v_now), 0) END ORDER BY k.k)
   INTO leaves_us, waits_us
-  FROM generate_subscripts(p_keys, 1) k
-  LEFT JOIN LATERAL reclaim.limit_wait_us(p_keys[k], p_limits[k], p_windows[k], v_count[k], v_now) w(us)
-    ON v_count[k] >= p_limits[k];
+  FROM unnest(p_keys, p_limits, p_windows, v_count, v_oldest) WITH ORDINALITY
+    AS k(key, most, seconds, count, oldest, k);
 END
 $$;
 
