@@ -48,7 +48,8 @@ guarded() { # COMMAND...
 }
 
 # The same, for no longer than a stage may take; then beside a PostgreSQL.
-limited() { guarded timeout --foreground -k 60 1500 "$@"; }
+stage_seconds=1500
+limited() { guarded timeout --foreground -k 60 "$stage_seconds" "$@"; }
 beside_postgres() { limited tools/with-postgres "$@"; }
 
 # What carries the run's mark, and programs built for tests whose parent is gone.
@@ -259,6 +260,7 @@ run_stages() { # PART|all [PATTERN]
     trap 'exit 130' INT
     trap 'exit 143' TERM
     trap 'exit 129' HUP
+    [[ $part != long-* ]] || stage_seconds=0 # as long as it takes
     [[ $part == canary ]] || rm -rf build/test-logs
     mkdir -p build/test-logs build/logs
     test_environment
