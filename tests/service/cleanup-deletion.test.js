@@ -1,0 +1,225 @@
+// Deleting is all or nothing: never on doubt, never whoever completed meanwhile, never twice.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import {
+  assertDeleted,
+  assertRefused,
+  assertSent,
+  codeOf,
+  contracts,
+  isThere,
+  logOf,
+  mailedCode,
+  requestCode,
+  scene,
+  validate,
+} from './lib/cleanup.js';
+import { FakeProvider } from './lib/fake-provider.js';
+import { addCompany, addUser } from './lib/people.js';
+import { completeMeanwhile, typeTwice } from './lib/races.js';
+import { Cluster } from './lib/postgres.js';
+import { run, serve } from './lib/reclaim.js';
+import { Stage, until } from './lib/stage.js';
+
+const confirmed = '2025-10-20T14:30:00Z';
+const rounds = 20;
+const stage = new Stage();
+let cluster;
+before(async () => {
+  cluster = await Cluster.create(stage);
+});
+after(() => stage.end());
+
+describe('nothing is deleted on doubt', () => {
+  /** Each way to doubt: what makes it, and what heals it. */
+  const doubts = {
+    'an ownership table is missing': ['alter table companies rename to elsewhere', 'alter table elsewhere rename to companies'],
+    'an ownership column is missing': ['alter table company_admins rename admin_uuid to other', 'alter table company_admins rename other to admin_uuid'],
+    'an ownership table cannot be read': [
+      `create view broken as select * from companies where 1 / (length(name) - length(name)) = 1;
+       alter table companies rename to kept; alter view broken rename to companies`,
+      'alter view companies rename to broken; alter table kept rename to companies; drop view broken',
+    ],
+    'the log cannot be written': [
+      `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+       create trigger refuse before insert or update on reclaim.auth_cleanup_log for each row execute function refuse()`,
+      'drop trigger refuse on reclaim.auth_cleanup_log; drop function refuse()',
+    ],
+    'the log swallows what is written': [
+      `create function swallow() returns trigger language plpgsql as $$ begin return null; end $$;
+       create trigger swallow before update on reclaim.auth_cleanup_log for each row execute function swallow()`,
+      'drop trigger swallow on reclaim.auth_cleanup_log; drop function swallow()',
+    ],
+    'the log lost the row to complete': [
+      'create table saved as select * from reclaim.auth_cleanup_log; delete from reclaim.auth_cleanup_log',
+      'insert into reclaim.auth_cleanup_log overriding system value select * from saved; drop table saved',
+    ],
+    'a trigger keeps the user': [
+      `create function keep() returns trigger language plpgsql as $$ begin return null; end $$;
+       create trigger keep before delete on auth.users for each row execute function keep()`,
+      'drop trigger keep on auth.users; drop function keep()',
+    ],
+    'something else refers to the user': [
+      'create table referring (id uuid references auth.users); insert into referring select id from auth.users',
+      'drop table referring',
+    ],
+  };
+
+  for (const contract of Object.keys(contracts))
+    it(`006, and all stays as it was, when … (${contract})`, async (t) => {
+      const { db, provider, servers } = await scene(t, { cluster, only: [contract] });
+      const server = servers[contract];
+      for (const [doubt, [make, heal]] of Object.entries(doubts)) {
+        const user = await addUser(db, { confirmed });
+        const code = await mailedCode(server, provider, user.email);
+        await db.query(make);
+        if (doubt.includes('cannot be read')) await db.query('insert into kept (owner_admin_uuid) values ($1)', [user.id]);
+        const answer = assertRefused(await validate(server, user.email, code), contract, '006');
+        assert.equal(await isThere(db, user), true, doubt);
+        assert.ok(await codeOf(db, user.email), `${doubt}: the code is still good`);
+        if (!doubt.startsWith('the log')) {
+          const [row] = await logOf(db, answer.json.correlationId);
+          assert.deepEqual([row?.status, row?.error_code], ['failed', 'ORPHAN_CLEANUP_006'], doubt);
+        }
+        await db.query(heal);
+        if (doubt.includes('cannot be read')) await db.query('delete from companies');
+        assertDeleted(await validate(server, user.email, code), contract, user);
+      }
+    });
+
+  it('step 1 asks nobody on doubt either', async (t) => {
+    const { db, provider, servers } = await scene(t, { cluster, only: ['cleanup-v1'] });
+    const server = servers['cleanup-v1'];
+    for (const doubt of ['an ownership table is missing', 'the log cannot be written']) {
+      const user = await addUser(db);
+      await db.query(doubts[doubt][0]);
+      assertRefused(await requestCode(server, user.email), 'cleanup-v1', '006');
+      await db.query(doubts[doubt][1]);
+      assert.equal(await codeOf(db, user.email), undefined);
+      assertSent(await requestCode(server, user.email), 'cleanup-v1');
+      await provider.mailTo(user.email);
+      assert.equal(provider.attempts.filter(({ mail }) => mail.to === user.email).length, 1);
+    }
+  });
+
+  it('not when row security hides the ownership tables', async (t) => {
+    const db = await cluster.database(t);
+    await run(t, ['migrate'], { database: db });
+    await db.query(
+      `create role dim login; grant usage on schema auth, reclaim to dim; grant all on all tables in schema reclaim to dim;
+       grant execute on all functions in schema reclaim to dim; grant usage on all sequences in schema reclaim to dim;
+       grant select, update, delete on auth.users, companies, company_admins to dim`,
+    );
+    const url = db.url.replace('postgres@', 'dim@');
+    const provider = await FakeProvider.start(t, 'resend');
+    const server = await serve(t, { env: { ...provider.env, RECLAIM_DATABASE_URL: url, RECLAIM_MIGRATE: 'off' } });
+    const user = await addUser(db, { confirmed });
+    const code = await mailedCode(server, provider, user.email);
+    await addCompany(db, user);
+    await db.query('alter table companies enable row level security');
+    assertRefused(await validate(server, user.email, code), 'cleanup-v1', '006');
+    const other = await addUser(db);
+    assertRefused(await requestCode(server, other.email), 'cleanup-v1', '006');
+    assert.equal(await isThere(db, user), true);
+    assert.deepEqual(await db.query('select 1 from companies where owner_admin_uuid = $1', [user.id]).then((rows) => rows.length), 1);
+    await server.stop();
+    await db.query('drop owned by dim; drop role dim');
+  });
+
+  it('not when the database goes away in the middle', async (t) => {
+    const alone = await Cluster.create(t);
+    const { db, provider, servers } = await scene(t, { cluster: alone, only: ['cleanup-v1'] });
+    const server = servers['cleanup-v1'];
+    for (const blow of [
+      () => db.query(`select pg_terminate_backend(pid) from pg_stat_activity where wait_event_type = 'Lock'`),
+      () => alone.kill9(),
+    ]) {
+      const user = await addUser(db);
+      const code = await mailedCode(server, provider, user.email);
+      const holder = await db.session(t);
+      await holder.query('begin');
+      await holder.query('select 1 from auth.users where id = $1 for update', [user.id]);
+      const answering = validate(server, user.email, code);
+      await until('the deletion waiting for the row', async () => (await db.query(`select 1 from pg_stat_activity where wait_event_type = 'Lock'`)).length > 0);
+      await blow();
+      assertRefused(await answering, 'cleanup-v1', '006');
+      if (!alone.running) await alone.start();
+      else await holder.query('rollback');
+      assert.equal(await isThere(db, user), true);
+      await until('the code works', async () => (await validate(server, user.email, code)).status === 200);
+      assert.equal(await isThere(db, user), false);
+    }
+  });
+});
+
+describe('races', () => {
+  const suite = new Stage();
+  let world;
+  before(async () => {
+    const { db, provider, servers } = await scene(suite, { cluster, only: ['cleanup-v1'] });
+    servers.second = await serve(suite, { database: db, env: provider.env });
+    world = { db, provider, servers, session: await db.session(suite) };
+  });
+  after(() => suite.end());
+
+  it(`two who type the right code delete once, ${rounds} rounds`, async () => {
+    for (let round = 0; round < rounds; round++) await typeTwice(world, 'cleanup-v1', 2 + (round % 3));
+  });
+
+  for (const [name, ownership] of [
+    ['companies', 'insert into companies (owner_admin_uuid) values ($1)'],
+    ['company_admins', 'insert into company_admins (admin_uuid, company_id) select $1, id from companies where owner_admin_uuid is not null limit 1'],
+  ])
+    it(`whoever completes in ${name} is never deleted, ${rounds} rounds`, async () => {
+      await addCompany(world.db, await addUser(world.db));
+      for (let round = 0; round < rounds; round++) {
+        const { completed, outcome } = await completeMeanwhile(world, { ownership, waitMs: 12 });
+        assert.equal(completed, outcome === '005', 'either the registration completes, or the orphan is deleted');
+      }
+    });
+
+  it(`nor without a foreign key, ${rounds} rounds`, async (t) => {
+    const own = await cluster.database(t);
+    await own.query('alter table companies drop constraint companies_owner_admin_uuid_fkey');
+    const provider = await FakeProvider.start(t, 'resend');
+    const servers = { one: await serve(t, { database: own, env: provider.env }) };
+    const session = await own.session(t);
+    for (let round = 0; round < rounds; round++) {
+      const { user, completed, outcome } = await completeMeanwhile({ db: own, provider, servers, session }, { ownership: 'insert into companies (owner_admin_uuid) values ($1)', waitMs: 12 });
+      assert.equal(completed, true);
+      // Without the key nothing keeps a registration from completing for a user who was deleted before it began.
+      if (outcome === 'deleted') assert.equal(await isThere(own, user), false);
+    }
+    await servers.one.stop();
+  });
+
+  /** The registration has its row and has not committed when the right code is typed. */
+  async function assertWaitedFor(t, { key, isolation }) {
+    const own = await cluster.database(t);
+    await own.query(`alter database "${own.name}" set default_transaction_isolation = '${isolation}'`);
+    if (!key) await own.query('alter table companies drop constraint companies_owner_admin_uuid_fkey');
+    const provider = await FakeProvider.start(t, 'resend');
+    const server = await serve(t, { database: own, env: provider.env });
+    const user = await addUser(own, { confirmed });
+    const code = await mailedCode(server, provider, user.email);
+    const session = await own.session(t);
+    await session.query('begin isolation level read committed');
+    await session.query('insert into companies (owner_admin_uuid) values ($1)', [user.id]);
+    const answering = validate(server, user.email, code);
+    const waiting = `select 1 from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`;
+    await until('the deletion waiting', async () => (await own.query(waiting)).length > 0);
+    await session.query('commit');
+    assertRefused(await answering, 'cleanup-v1', '005');
+    assert.equal(await isThere(own, user), true);
+    await server.stop();
+  }
+
+  for (const key of [true, false])
+    for (const isolation of ['read committed', 'repeatable read', 'serializable']) {
+      const name = `a registration under way is waited for ${key ? 'with' : 'without'} a foreign key, transactions being ${isolation} by default`;
+      const todo = isolation === 'read committed' ? false : 'transactions must ask for READ COMMITTED themselves';
+      it(name, { todo }, (t) => assertWaitedFor(t, { key, isolation }));
+    }
+});
