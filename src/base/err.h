@@ -12,7 +12,7 @@ enum err {
     ERR_CLOSED,   /* the other side, or the thing itself, is gone; trying later may help */
     ERR_INPUT,    /* the caller's data is wrong */
     ERR_SYSTEM,   /* a system call failed */
-    ERR_DATABASE, /* a statement failed; see pg_sqlstate() */
+    ERR_DATABASE, /* a statement failed; the call has its SQLSTATE */
     ERR_CONFLICT, /* deadlock or serialisation failure: the whole work may be run again */
     ERR_MISSING,  /* what was asked for is not there */
 };
