@@ -5,6 +5,9 @@ usage: tidy.py FILE...
 
 The compile commands are build/asan's. A file's fingerprint covers its text, all headers of ours that it reaches, its
 command, the checks and clang-tidy's version; those of clean files are kept in build/tidy.
+
+clang-tidy falls back to its own few checks when it cannot read .clang-tidy, and looks content. So a program that breaks
+our rules is put before it first.
 """
 
 import hashlib
@@ -45,6 +48,26 @@ def fingerprint(path, command, common):
     return digest.hexdigest()
 
 
+BROKEN = "int NotOurName(int x)\n{\n    int y = x ? 1 : x;\n    return y / 0;\n}\n"
+FINDINGS = ["readability-identifier-naming", "clang-analyzer-core.DivideZero"]
+
+
+def is_awake():
+    example = CLEAN.parent / "tidy-example.c"
+    example.write_text(BROKEN)
+    result = subprocess.run(
+        ["clang-tidy", "--quiet", "--config-file=.clang-tidy", str(example), "--", "-std=gnu17"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if all(finding in result.stdout for finding in FINDINGS):
+        return True
+    print("clang-tidy passes a program that breaks the rules; is .clang-tidy as it should be?")
+    print(result.stdout + result.stderr)
+    return False
+
+
 def tidy(path):
     result = subprocess.run(
         ["clang-tidy", "-p", str(COMMANDS.parent), "--quiet", "--extra-arg=-Wno-unknown-warning-option", path],
@@ -59,13 +82,13 @@ def tidy(path):
 
 def main():
     CLEAN.mkdir(parents=True, exist_ok=True)
+    if not is_awake():
+        return 1
     known = commands()
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
     common = version + Path(".clang-tidy").read_bytes()
     marks = {path: CLEAN / fingerprint(path, known[path], common) for path in sys.argv[1:] if path in known}
     due = [path for path, mark in marks.items() if not mark.exists()]
-    for stale in set(CLEAN.iterdir()) - set(marks.values()):
-        stale.unlink()
 
     failed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
