@@ -83,6 +83,7 @@ async function flows(b, cluster, people, times) {
     n: 0,
     people,
     batch,
+    clients: connections, // their turns to mail are spread, as ours come one by one
     allowed_ms: 27000,
     left_ms: 30000,
     hash: 'ab'.repeat(32),
@@ -94,7 +95,8 @@ async function flows(b, cluster, people, times) {
     payload: `{"template":"cleanup-code","contract":"cleanup-v1","user_id":"7b1c9a54-30c5-4f0e-9a51-4a4f3ad0a0a1","salt":"${'cd'.repeat(16)}","correlation_id":"7b1c9a54-30c5-4f0e-9a51-4a4f3ad0a0a1"}`,
   };
   const peer = async () => {
-    const rate = await pgbench(database, { script, clients: connections, seconds: Math.ceil((times.warmMs + times.runMs) / 1000), variables });
+    // Twice as long as ours, since the time its connections need at first counts for it.
+    const rate = await pgbench(database, { script, clients: connections, seconds: Math.ceil((2 * times.runMs) / 1000), variables });
     await database.query('delete from reclaim.work_items where leased_by = 1');
     return rate;
   };

@@ -8,7 +8,7 @@ import { cleanupPath, hashOf } from './cleanup.js';
 import { probePath } from './http.js';
 import { clientAddress, domain } from './people.js';
 import { rawPost } from './raw.js';
-import { pause, stageOf } from './stage.js';
+import { pause, stageOf, until } from './stage.js';
 
 /** A kept connection that asks one thing after the other. */
 class Lane {
@@ -92,23 +92,36 @@ export async function measure(scope, server, kinds, { answers, lanes, holdMs }) 
   return found;
 }
 
-/** So many others who ask as well and wait, until the scope ends. Each begins at a moment of its own. */
+/**
+ * So many others who ask as well and wait, each from a moment of its own on, until the scope ends. Returns, once all of
+ * them have asked, what tells how many are waiting.
+ */
 export async function crowd(scope, server, { size, holdMs, bytes }) {
   let going = true;
-  let held = 0;
-  const lanes = await Promise.all(Array.from({ length: size }, () => Lane.open(server)));
+  let waiting = 0;
+  const lanes = [];
   stageOf(scope).after(() => {
     going = false;
     lanes.forEach((lane) => lane.close());
   });
-  for (const lane of lanes)
-    (async () => {
-      await pause(Math.random() * holdMs);
-      for (held++; going; ) await lane.ask(bytes()).catch(() => (going = false));
-    })();
-  await pause(holdMs + 200);
-  assert.equal(held, size);
-  return () => going;
+  const wait = async () => {
+    await pause(Math.random() * holdMs);
+    const lane = await Lane.open(server);
+    lanes.push(lane);
+    waiting++;
+    while (going) await lane.ask(bytes());
+  };
+  const faults = [];
+  for (let i = 0; i < size; i++)
+    wait().catch((fault) => {
+      waiting--;
+      faults.push(fault.message);
+    });
+  await until('everyone in the crowd asking', () => waiting + faults.length === size);
+  return () => {
+    assert.deepEqual(faults, []);
+    return waiting;
+  };
 }
 
 const sortedQuantile = (sorted, q) => {
