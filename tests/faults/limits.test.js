@@ -1,0 +1,123 @@
+// Kill -9 of instances, and PostgreSQL shut down at once or killed, under load: whoever was told to be let in is counted,
+// and nobody is let in beyond the limit. ROUNDS says how often, SEED which moments.
+
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+
+import { ops, probe } from '../service/lib/http.js';
+import { behindProxy, from, ipKey, limitsOf, newClient } from '../service/lib/limits.js';
+import { address } from '../service/lib/people.js';
+import { Cluster } from '../service/lib/postgres.js';
+import { serve } from '../service/lib/reclaim.js';
+import { pause, stageOf, until } from '../service/lib/stage.js';
+
+const rounds = Number(process.env.ROUNDS ?? 3);
+const most = 40;
+let state = Number(process.env.SEED ?? 20251028);
+
+/** Mulberry32: the same moments for the same seed. */
+function random(below) {
+  state = (state + 0x6d2b79f5) | 0;
+  let t = Math.imul(state ^ (state >>> 15), 1 | state);
+  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+  return ((t ^ (t >>> 14)) >>> 0) % below;
+}
+
+/** Many callers of one client after another, at both instances. */
+class Load {
+  acknowledged = new Map(); // key of a client: how often it was told to be let in
+  counts = { 200: 0, 429: 0, 503: 0, cut: 0 };
+  #asked = 0;
+  #client;
+
+  constructor(scope, servers) {
+    stageOf(scope).after(() => (this.going = false)); // should the test fail in the middle
+    this.going = true;
+    this.workers = Array.from({ length: 24 }, (_, n) => this.#work(() => servers[n % servers.length]));
+  }
+
+  /** Another one each time the last may have been refused for a while. */
+  #next() {
+    if (this.#asked++ % (3 * most) === 0) this.#client = newClient();
+    return this.#client;
+  }
+
+  async #work(serverNow) {
+    while (this.going) {
+      const client = this.#next();
+      let answer;
+      try {
+        answer = await probe(serverNow(), address('nobody'), from(client));
+      } catch (fault) {
+        // A killed server cuts its connections; anything else is a wrong answer.
+        if (!['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(fault.code)) throw fault;
+        this.counts.cut++;
+        await pause(20);
+        continue;
+      }
+      this.counts[answer.status]++;
+      if (answer.status === 200) {
+        const key = ipKey('probe', client);
+        this.acknowledged.set(key, (this.acknowledged.get(key) ?? 0) + 1);
+      } else if (answer.status === 503) await pause(20);
+      else assert.equal(limitsOf(answer).remaining, 0, answer.body);
+    }
+  }
+
+  async stop() {
+    this.going = false;
+    await Promise.all(this.workers);
+  }
+}
+
+/** Everyone who had been told so before the look is counted, and nobody too often. */
+async function assertRemembered(db, load) {
+  const told = new Map(load.acknowledged);
+  const rows = await db.query('select key, sum(count)::int as n from reclaim.rate_limits group by key');
+  const counted = new Map(rows.map(({ key, n }) => [key, n]));
+  for (const [key, n] of told) {
+    assert.ok((counted.get(key) ?? 0) >= n, `${n} were told to be let in, ${counted.get(key) ?? 0} are counted`);
+    assert.ok(n <= most);
+  }
+  for (const [key, n] of counted) assert.ok(n <= most, `${key} is counted ${n} times`);
+}
+
+describe(`limits under faults, ${rounds} rounds`, () => {
+  it('no admission that was acknowledged is forgotten, none is granted twice', async (t) => {
+    const cluster = await Cluster.create(t, { settings: { fsync: 'on', full_page_writes: 'on' } });
+    const db = await cluster.database(t);
+    const start = () => serve(t, { database: db, env: behindProxy(`${most}/86400`) });
+    const servers = [await start(), await start()];
+    const load = new Load(t, servers);
+    const blows = {
+      instance: async () => {
+        const n = random(servers.length);
+        await servers[n].kill9();
+        servers[n] = await start();
+      },
+      immediate: () => cluster.restart('immediate'),
+      postmaster: async () => {
+        await cluster.kill9();
+        await cluster.start();
+      },
+      backend: async () => {
+        const sessions = await db.query("select pid from pg_stat_activity where datname = current_database() and application_name = 'reclaim'");
+        if (sessions.length) process.kill(sessions[random(sessions.length)].pid, 'SIGKILL');
+      },
+    };
+    for (let round = 0; round < rounds; round++)
+      for (const [name, blow] of Object.entries(blows)) {
+        const before = load.counts[200];
+        await until('admissions under way', () => load.counts[200] > before + 50);
+        await pause(random(300));
+        await blow();
+        for (const server of servers) await until(`ready after ${name}`, async () => (await ops(server, '/readyz')).status === 200);
+        await until('the database answering', () => db.query('select 1'));
+        await assertRemembered(db, load);
+      }
+    await load.stop();
+    await assertRemembered(db, load);
+    assert.ok(load.counts[429] > 0);
+    t.diagnostic(JSON.stringify(load.counts));
+  });
+});
