@@ -1,5 +1,6 @@
 -- Locks by address, codes and the log of clean-ups.
 BEGIN;
+SET LOCAL client_min_messages = warning; -- the functions tell of each lock
 SELECT plan(34);
 
 -- Addresses and the numbers that stand for them; the expected ones are computed by another program.
@@ -32,7 +33,7 @@ SELECT is(reclaim.release_cleanup_lock('a@example.com'), true, 'releasing it as 
 SELECT is(pg_temp.held('a@example.com'), 0::bigint, 'frees it');
 SET LOCAL client_min_messages = error; -- a warning is what is wanted here; tests/service/locks.test.js reads it
 SELECT is(reclaim.release_cleanup_lock('a@example.com'), false, 'what is not held cannot be released');
-RESET client_min_messages;
+SET LOCAL client_min_messages = warning;
 SELECT is(reclaim.acquire_cleanup_lock(NULL), NULL, 'no address, no lock');
 
 -- What Reclaim itself takes has the same key, and goes with its transaction.
