@@ -186,6 +186,27 @@ describe('limits over HTTP', () => {
     t.diagnostic(`${refusals} refusals waited out`);
   });
 
+  for (const level of ['read committed', 'repeatable read', 'serializable'])
+    it(`what another instance granted a moment ago counts, in a database whose standard isolation is ${level} too`, async (t) => {
+      const strict = await cluster.database(t);
+      await strict.query(`alter database "${strict.name}" set default_transaction_isolation to '${level}'`);
+      const server = await serve(t, { database: strict, env: behindProxy('5/3600') });
+      const session = await strict.session(t);
+      for (let status = 503; status === 503; ) {
+        const client = newClient();
+        await session.query('begin; select pg_advisory_xact_lock(7233173838382854240)'); // the other instance, deciding
+        const asked = probe(server, address('nobody'), from(client));
+        await until('the decision waiting', async () => {
+          const [{ n }] = await strict.query("select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted");
+          return n > 0;
+        });
+        await session.query("insert into reclaim.rate_limits values ($1, date_trunc('second', clock_timestamp()) - '5 s'::interval, 5)", [ipKey('probe', client)]);
+        await session.query('commit');
+        ({ status } = await asked); // 503 on a slow machine: it waited too long
+        if (status !== 503) assert.equal(status, 429, 'a sixth of five');
+      }
+    });
+
   it('off limits nothing, counts nothing and says nothing', async (t) => {
     const server = await serve(t, { database: db, env: behindProxy('off') });
     const client = newClient();
