@@ -2,14 +2,15 @@
 
 -- Requests admitted under a key in the second that begins at bucket_time. A bucket counts until its end has left the
 -- window, so that no request stops counting early.
+--
+-- No index on the time alone: pruning goes by each key's tier and reads the whole table anyway, and with a choice
+-- PostgreSQL may count a key by walking everybody's buckets of its window.
 CREATE TABLE reclaim.rate_limits (
   key text NOT NULL,
   bucket_time timestamptz NOT NULL,
   count integer NOT NULL DEFAULT 1,
   PRIMARY KEY (key, bucket_time)
 ) WITH (fillfactor = 50);
-
-CREATE INDEX rate_limits_bucket_time_idx ON reclaim.rate_limits (bucket_time);
 
 -- How long the buckets of a tier (the key up to its first colon) are needed.
 CREATE TABLE reclaim.rate_limit_tiers (
@@ -50,9 +51,12 @@ $$;
 --
 -- The lock is taken by a statement of its own: under READ COMMITTED the statements after it see what its last holder
 -- committed, and the clock is read only then.
+--
+-- A plan is kept for as long as its session: one made while the table was small must not read all of a large one.
+-- Nothing here runs long enough to be worth compiling.
 CREATE FUNCTION reclaim.admit(p_keys text[], p_limits integer[], p_windows integer[], p_requests integer[],
   OUT admitted boolean[], OUT counts integer[], OUT leaves_us bigint[], OUT waits_us bigint[])
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
 AS $$
 DECLARE
   v_now timestamptz;
@@ -63,6 +67,9 @@ DECLARE
   v_key integer;
   v_room boolean;
 BEGIN
+  IF current_setting('transaction_isolation') <> 'read committed' THEN
+    RAISE EXCEPTION 'limits are exact under READ COMMITTED only' USING ERRCODE = 'invalid_transaction_state';
+  END IF;
   PERFORM pg_advisory_xact_lock(7233173838382854240);
   v_now := reclaim.limit_clock();
 
@@ -117,7 +124,7 @@ $$;
 -- One key, for other programs: the same store, lock and arithmetic. retry_after is in whole seconds, rounded up.
 CREATE FUNCTION reclaim.check_rate_limit(p_key text, p_limit integer, p_window_seconds integer)
 RETURNS TABLE (allowed boolean, current_count integer, retry_after integer)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
 AS $$
 DECLARE
   v_tier text := split_part(p_key, ':', 1);
