@@ -4,7 +4,7 @@
 -- normalisation (src/recovery/email.c) and this one must agree; a test compares them.
 CREATE FUNCTION reclaim.normalise_email(p_email text) RETURNS text
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE SET search_path = pg_catalog
-AS $$ SELECT lower(btrim(p_email, E' \t\n\r\f\v') COLLATE "C") $$;
+AS $$ SELECT lower(btrim(p_email, E' \t\n\r\f\x0B') COLLATE "C") $$;
 
 -- The first eight bytes of a SHA-256, as PostgreSQL's advisory locks want them.
 CREATE FUNCTION reclaim.text_to_lock_id(p_text text) RETURNS bigint

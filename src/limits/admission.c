@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "pg/tx.h"
 
 #define BATCH_MOST 512
 #define WAITING_MOST 16384
@@ -182,6 +183,15 @@ static void take_current_limits(struct admission *a, struct batch_item **items, 
     }
 }
 
+/* Behind a pooler the session's isolation level is not ours to set; a transaction's is. */
+static enum err ask(struct pg *pg, struct pg_call *call, int64_t deadline_ns)
+{
+    if (!pg_is_pooled(pg))
+        return pg_ask(pg, call, deadline_ns);
+    AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
+    return tx_commit(tx, call, 1);
+}
+
 static enum err decide(void *context, struct pg *pg, struct batch_item **items, size_t count)
 {
     struct admission *a = context;
@@ -194,7 +204,7 @@ static enum err decide(void *context, struct pg *pg, struct batch_item **items, 
         struct pg_call call = {
             .ask = &admission_decide,
             .args = {pg_text(q.keys.at), pg_text(q.limits.at), pg_text(q.windows.at), pg_text(q.requests.at)}};
-        e = pg_ask(pg, &call, clock_ns() + PATIENCE_NS);
+        e = ask(pg, &call, clock_ns() + PATIENCE_NS);
         if (!e) {
             answer_read(answer, &call, keys->count);
             for (size_t i = 0; i < count; i++)

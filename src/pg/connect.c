@@ -192,6 +192,7 @@ static const struct statement session_begin = {
            " CASE WHEN pg_catalog.pg_backend_pid() = $1::int4 THEN"
            " pg_catalog.set_config('statement_timeout', $2, false)"
            " || pg_catalog.set_config('idle_in_transaction_session_timeout', '60000', false)"
+           " || pg_catalog.set_config('default_transaction_isolation', 'read committed', false)"
            " || (SELECT pg_catalog.set_config(name, '1000', false) FROM pg_catalog.pg_settings"
            "     WHERE name = 'client_connection_check_interval' AND pg_catalog.version() LIKE '%linux%') END AS set",
     .params = 2,

@@ -9,7 +9,8 @@
 /* A transaction's time-outs are told to the server as milliseconds in an int4; a day is for ever. */
 #define TOLD_MOST_MS (24 * 3600 * 1000)
 
-static const struct statement tx_start = {"tx_start", "BEGIN", 0, ""};
+/* Not the database's default: flows lock, then look at what the last holder committed. */
+static const struct statement tx_start = {"tx_start", "BEGIN ISOLATION LEVEL READ COMMITTED", 0, ""};
 static const struct statement tx_end = {"tx_end", "COMMIT", 0, ""};
 static const struct statement tx_limits = {
     .name = "tx_limits",

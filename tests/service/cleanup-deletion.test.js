@@ -219,7 +219,6 @@ describe('races', () => {
   for (const key of [true, false])
     for (const isolation of ['read committed', 'repeatable read', 'serializable']) {
       const name = `a registration under way is waited for ${key ? 'with' : 'without'} a foreign key, transactions being ${isolation} by default`;
-      const todo = isolation === 'read committed' ? false : 'transactions must ask for READ COMMITTED themselves';
-      it(name, { todo }, (t) => assertWaitedFor(t, { key, isolation }));
+      it(name, (t) => assertWaitedFor(t, { key, isolation }));
     }
 });
