@@ -59,7 +59,7 @@ struct server {
 
 /* Begins with the wake-up and the daemon in its epoll set; the thread is started separately. */
 enum err loop_open(struct loop *loop, struct server *server, struct why *why) MUST_CHECK;
-void *loop_run(void *loop); /* a thread's body; returns NULL when everything was answered, the loop otherwise */
+void *loop_run(void *context); /* a thread's body; returns NULL when everything was answered, the loop otherwise */
 void loop_close(struct loop *loop);
 void loop_wake(struct loop *loop);
 
@@ -70,12 +70,12 @@ void visit_work_done(struct visit *visit);
 void loop_take_reply(struct visit *visit);
 
 /* visit.c: libmicrohttpd's callbacks. */
-void *visit_first_line(void *loop, const char *uri, struct MHD_Connection *connection);
-enum MHD_Result visit_handle(void *loop, struct MHD_Connection *connection, const char *url, const char *method,
-                             const char *version, const char *data, size_t *data_len, void **context);
-void visit_completed(void *loop, struct MHD_Connection *connection, void **context,
-                     enum MHD_RequestTerminationCode why);
-void peer_notify(void *loop, struct MHD_Connection *connection, void **context,
+void *visit_first_line(void *context, const char *uri, struct MHD_Connection *connection);
+enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, const char *url, const char *method,
+                             const char *version, const char *data, size_t *data_len, void **visit_context);
+void visit_completed(void *context, struct MHD_Connection *connection, void **visit_context,
+                     enum MHD_RequestTerminationCode how);
+void peer_notify(void *context, struct MHD_Connection *connection, void **peer_context,
                  enum MHD_ConnectionNotificationCode what);
 
 #endif

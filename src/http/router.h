@@ -32,7 +32,7 @@ struct router {
 /* Sets rq->family and rq->route (NULL when no route answers). Returns the methods the path knows: 0 for an unknown path. */
 unsigned router_find(const struct router *router, struct request *rq);
 /* "POST, OPTIONS" for an Allow header. */
-struct str methods_list(struct arena *arena, unsigned methods);
+struct str methods_list(struct arena *arena, unsigned known);
 /* The refusal of the "/" family: {"error":"NOT_FOUND",…}. */
 void refuse_plainly(struct request *rq, int status);
 

@@ -52,14 +52,14 @@ static enum err listen_on(const char *address, int *ret_fd, struct why *why)
 
 static void name_address(struct server *server)
 {
-    struct sockaddr_storage bound;
+    struct sockaddr_storage bound = {0};
     socklen_t len = sizeof bound;
     char host[64], port[8];
     if (getsockname(server->listener, (struct sockaddr *)&bound, &len) == 0 &&
         getnameinfo((struct sockaddr *)&bound, len, host, sizeof host, port, sizeof port,
                     NI_NUMERICHOST | NI_NUMERICSERV) == 0)
-        snprintf(server->address, sizeof server->address, bound.ss_family == AF_INET6 ? "[%s]:%s" : "%s:%s", host,
-                 port);
+        snprintf(server->address, sizeof server->address, "%s%s%s:%s", bound.ss_family == AF_INET6 ? "[" : "", host,
+                 bound.ss_family == AF_INET6 ? "]" : "", port);
 }
 
 static void server_free(struct server *server, int opened)

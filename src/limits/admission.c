@@ -12,6 +12,7 @@
 
 #define BATCH_MOST 512
 #define WAITING_MOST 16384
+#define KEY_SLOTS 4096
 #define REFUSALS_KEPT 65536
 #define PATIENCE_NS (2 * NS_PER_S)
 
@@ -38,9 +39,9 @@ struct admission {
 struct keys {
     const struct standing *of[BATCH_MOST * CHARGES_MAX];
     size_t count;
-    uint16_t slots[4096]; /* open addressing: number of a key, 0 for none */
+    uint16_t slots[KEY_SLOTS]; /* open addressing: number of a key, 0 for none */
 };
-_Static_assert(BATCH_MOST *CHARGES_MAX * 2 < COUNT_OF(((struct keys *)0)->slots), "the table must stay half empty");
+_Static_assert(BATCH_MOST *CHARGES_MAX * 2 < KEY_SLOTS, "the table must stay half empty");
 
 static bool same_key(const struct standing *a, const struct standing *b)
 {

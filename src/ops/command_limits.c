@@ -74,8 +74,8 @@ int command_limits(int argc, char **argv)
     AUTO(settings) struct settings *s = NULL;
     AUTO(database) struct database db = {0};
     struct digest identifier_key;
-    struct charge charges[CHARGES_OF_KEY_MAX];
-    size_t count;
+    struct charge charges[CHARGES_OF_KEY_MAX] = {{0}};
+    size_t count = 0;
     if (settings_load(options[0].value, &s, &why) || database_identifier_key(s, &identifier_key, &why) ||
         charges_named(str_of(argv[2]), &identifier_key, charges, &count, &why) || database_open(s, &db, &why))
         return command_failed("limits", &why);

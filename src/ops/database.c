@@ -161,9 +161,7 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
         "table %s.%s has no column %s; correct RECLAIM_OWNERSHIP",
         "table %s.%s has no index on %s: look-ups will be slow; create one",
         "%s.%s(%s) has no foreign key to auth.users: deletions will have to lock the whole table; add one",
-        "row-level security hides rows of %s.%s from this role, so nothing can be said of %s: give the role BYPASSRLS, "
-        "or "
-        "a policy for SELECT USING (true)",
+        "row-level security hides rows of %s.%s (%s) from this role: give it BYPASSRLS, or a policy USING (true)",
     };
     for (size_t i = 0; i < count; i++) {
         const struct ownership_column *c = &columns[i];

@@ -467,7 +467,7 @@ int serve(const char *config_file, bool demo)
         code = 1;
     } else if (!stopped) {
         greet(&app);
-        while (attend(&app, 60 * 1000))
+        while (attend(&app, INT64_C(60) * 1000))
             ;
     }
     if (code == 0)

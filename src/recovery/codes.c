@@ -12,7 +12,7 @@ enum err code_keys_derive(struct str master, struct code_keys *ret)
 
 struct code_salt code_salt_new(void)
 {
-    struct code_salt salt;
+    struct code_salt salt = {{0}};
     random_bytes(salt.bytes, sizeof salt.bytes);
     return salt;
 }

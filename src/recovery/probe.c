@@ -217,11 +217,9 @@ static void decided(struct ticket *ticket)
     limit_headers(rq, ticket);
     if (ticket->verdict == VERDICT_REFUSED)
         refuse_limited(q);
-    else if (ticket->verdict == VERDICT_FAULT)
-        contract_family_refuse(rq, 503);
-    else if (!q->email.at)
+    else if (ticket->verdict == VERDICT_ADMITTED && !q->email.at)
         contract_refuse(rq, q->probe->contract, q->probe->contract->malformed);
-    else if (lookup && batch_add(lookup, &q->item) == OK)
+    else if (ticket->verdict == VERDICT_ADMITTED && lookup && batch_add(lookup, &q->item) == OK)
         return;
     else
         contract_family_refuse(rq, 503);

@@ -13,10 +13,10 @@ const char *shared_url(void);
 struct server *server_start(const char *setting);
 void server_free(struct server *s);
 const char *server_url(const struct server *s);
-const char *server_dir(const struct server *s); /* where its socket is */
-void server_down(struct server *s);             /* at once, without a word to its clients */
-void server_shut(struct server *s);             /* fast: clients are told */
-void server_up(struct server *s); /* nothing when it is */
+const char *server_dir(const struct server *s);    /* where its socket is */
+void server_down(struct server *s);                /* at once, without a word to its clients */
+void server_shut(struct server *s);                /* fast: clients are told */
+void server_up(struct server *s);                  /* nothing when it is */
 void server_hang(struct server *s, pid_t backend); /* SIGSTOP for the postmaster, and for the backend unless 0 */
 void server_resume(struct server *s, pid_t backend);
 
