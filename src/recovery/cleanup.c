@@ -12,8 +12,6 @@
 
 /* The most a step's transaction, and with it the address's lock, may last. */
 #define FLOW_NS (30 * NS_PER_S)
-/* How long before its instant an answer must be settled, so that taking a code back does not make it late. */
-#define ANSWER_MARGIN_NS (20 * NS_PER_MS)
 #define REFUSALS_LOGGED_PER_S 100
 
 METRIC_COUNTER(requests, "reclaim_cleanup_requests_total", "Requests to cleanup-orphaned-user.", "step");
@@ -314,6 +312,13 @@ static void identify(struct flow *f)
     digest_hex(&ip.subject, f->who.ip_hash);
 }
 
+/* When the mail's fate must be known. A fifth of the hold is kept back: an engine that the machine keeps waiting, or a
+ * code that has to be taken back, must not make orphans' answers later than everyone else's. */
+static int64_t answer_by_ns(const struct request *rq)
+{
+    return rq->hold.until_ns ? rq->hold.until_ns - rq->hold.step_ns / 5 : rq->arrived_ns;
+}
+
 void cleanup_handle(struct request *rq)
 {
     struct cleanup *room = rq->route->room;
@@ -326,8 +331,7 @@ void cleanup_handle(struct request *rq)
     f->room = room;
     f->rq = rq;
     f->ticket.decided = decided;
-    f->answer =
-        (struct mail_answer){rq->hold.until_ns ? rq->hold.until_ns - ANSWER_MARGIN_NS : rq->arrived_ns, give_answer};
+    f->answer = (struct mail_answer){answer_by_ns(rq), give_answer};
     read_request(f);
     counter_add(&requests, 1, step_names[f->step]);
     identify(f);
