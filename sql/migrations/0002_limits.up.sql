@@ -29,11 +29,11 @@ CREATE FUNCTION reclaim.limit_wait_us(p_key text, p_limit integer, p_seconds int
   p_now timestamptz) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$
-  SELECT ceil(extract(epoch FROM b.bucket_time + make_interval(secs => p_seconds + 1) - p_now) * 1000000)::bigint
+  SELECT ceil(extract(epoch FROM b.bucket_time + make_interval(secs => p_seconds + 1.0) - p_now) * 1000000)::bigint
   FROM (
     SELECT r.bucket_time, sum(r.count) OVER (ORDER BY r.bucket_time) AS left_by_then
     FROM reclaim.rate_limits r
-    WHERE r.key = p_key AND r.bucket_time > p_now - make_interval(secs => p_seconds + 1)
+    WHERE r.key = p_key AND r.bucket_time > p_now - make_interval(secs => p_seconds + 1.0)
   ) b
   WHERE p_count - b.left_by_then < p_limit
   ORDER BY b.bucket_time
@@ -79,7 +79,7 @@ BEGIN
     SELECT coalesce(sum(r.count), 0)::integer AS total,
       coalesce(min(r.bucket_time), date_trunc('second', v_now)) AS oldest
     FROM reclaim.rate_limits r
-    WHERE r.key = k.key AND r.bucket_time > v_now - make_interval(secs => k.seconds + 1)
+    WHERE r.key = k.key AND r.bucket_time > v_now - make_interval(secs => k.seconds + 1.0)
   ) c;
 
   admitted := array_fill(false, ARRAY[cardinality(p_requests) / 3]);
@@ -111,7 +111,7 @@ BEGIN
   ON CONFLICT (key, bucket_time) DO UPDATE SET count = r.count + excluded.count;
 
   SELECT
-    array_agg(ceil(extract(epoch FROM k.oldest + make_interval(secs => k.seconds + 1) - v_now) * 1000000)::bigint
+    array_agg(ceil(extract(epoch FROM k.oldest + make_interval(secs => k.seconds + 1.0) - v_now) * 1000000)::bigint
       ORDER BY k.k),
     array_agg(CASE WHEN k.count < k.most THEN 0
       ELSE coalesce(reclaim.limit_wait_us(k.key, k.most, k.seconds, k.count, v_now), 0) END ORDER BY k.k)
@@ -142,11 +142,12 @@ BEGIN
     ON CONFLICT (tier) DO UPDATE SET window_seconds = greatest(t.window_seconds, excluded.window_seconds);
   END IF;
   DELETE FROM reclaim.rate_limits r
-  WHERE r.key = p_key AND r.bucket_time <= reclaim.limit_clock() - make_interval(secs => 2 * p_window_seconds + 1);
+  WHERE r.key = p_key AND r.bucket_time <= reclaim.limit_clock() - make_interval(secs => 1 + 2.0 *
+    (SELECT t.window_seconds FROM reclaim.rate_limit_tiers t WHERE t.tier = v_tier));
 
   RETURN QUERY SELECT v_decision.admitted[1], v_decision.counts[1],
     CASE WHEN v_decision.admitted[1] THEN 0
-      ELSE greatest(1, ceil(v_decision.waits_us[1] / 1000000.0)::integer) END;
+      ELSE greatest(1, least(ceil(v_decision.waits_us[1] / 1000000.0), 2147483647)::integer) END;
 END
 $$;
 
@@ -159,7 +160,7 @@ DECLARE
   v_deleted integer;
 BEGIN
   DELETE FROM reclaim.rate_limits r
-  WHERE r.bucket_time <= reclaim.limit_clock() - make_interval(secs => 1 + 2 * coalesce(
+  WHERE r.bucket_time <= reclaim.limit_clock() - make_interval(secs => 1 + 2.0 * coalesce(
     (SELECT t.window_seconds FROM reclaim.rate_limit_tiers t WHERE t.tier = split_part(r.key, ':', 1)), 3600));
   GET DIAGNOSTICS v_deleted = ROW_COUNT;
   RETURN v_deleted;

@@ -47,11 +47,33 @@ static void keys_tell_tiers_apart_and_subjects_only_under_their_key(void **state
     assert_string_not_equal(ask, other);
 }
 
+static void must_hash_alike(const struct digest *key, const struct ip *client)
+{
+    struct digest expected = digest_hmac(key, (struct str){(const char *)client->bytes, sizeof client->bytes});
+    struct charge charge = charge_ip(TIER_IP, key, client);
+    assert_true(digest_eq(&charge.subject, &expected));
+}
+
+static void an_address_is_hashed_alike_whoever_came_between(void **state UNUSED)
+{
+    const struct digest *keys[] = {&key_a, &key_b, &key_a};
+    for (size_t k = 0; k < COUNT_OF(keys); k++) {
+        for (int i = 0; i < 2000; i++) {
+            struct ip client = {{[10] = 0xff, 0xff, 10, 0, (uint8_t)(i % 500 >> 8), (uint8_t)(i % 500)}};
+            must_hash_alike(keys[k], &client);
+            must_hash_alike(keys[k], &client);
+        }
+        struct ip first = {{[10] = 0xff, 0xff, 10}};
+        must_hash_alike(keys[k], &first);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ipv4_client_counts_by_itself_and_ipv6_by_its_64),
         cmocka_unit_test(keys_tell_tiers_apart_and_subjects_only_under_their_key),
+        cmocka_unit_test(an_address_is_hashed_alike_whoever_came_between),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

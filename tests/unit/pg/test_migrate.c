@@ -345,7 +345,8 @@ static void an_instance_killed_in_the_middle_is_made_good_by_the_next(void **sta
             _exit(1);
         _exit(0);
     }
-    while (number_from(shared_url(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'") == 0)
+    while (number_from(shared_url(), "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'PgSleep'"
+                                     " AND query LIKE '%CREATE TABLE reclaim.b%'") == 0)
         usleep(1000);
     assert_int_equal(kill(pid, SIGKILL), 0);
     int status;
