@@ -15,17 +15,45 @@ int64_t limit_retry_after_s(const struct ticket *t)
     return seconds < 1 ? 1 : seconds;
 }
 
-struct str limit_wait_text(struct arena *arena, int64_t seconds)
+/* Without printf: in a flood it would be most of what a refusal costs. */
+static void add_number(struct buf *out, int64_t n)
 {
-    if (seconds < 60)
-        return arena_printf(arena, "%lld second%s", (long long)seconds, seconds == 1 ? "" : "s");
-    int64_t minutes = (seconds + 59) / 60;
-    return arena_printf(arena, "%lld minute%s", (long long)minutes, minutes == 1 ? "" : "s");
+    char digits[20];
+    size_t at = sizeof digits;
+    do
+        digits[--at] = (char)('0' + n % 10);
+    while ((n /= 10) > 0);
+    buf_add(out, (struct str){digits + at, sizeof digits - at});
 }
 
 static const char *number(struct request *rq, int64_t n)
 {
-    return arena_printf(rq->arena, "%lld", (long long)n).at;
+    char room[24];
+    struct buf out = buf_over(room, sizeof room);
+    add_number(&out, n);
+    return arena_copy(rq->arena, buf_str(&out)).at;
+}
+
+struct str limit_wait_text(struct arena *arena, int64_t seconds)
+{
+    char room[40];
+    struct buf out = buf_over(room, sizeof room);
+    int64_t n = seconds < 60 ? seconds : (seconds + 59) / 60;
+    add_number(&out, n);
+    buf_addz(&out, seconds < 60 ? " second" : " minute");
+    buf_addz(&out, n == 1 ? "" : "s");
+    return arena_copy(arena, buf_str(&out));
+}
+
+/* `"ip";q=5;w=60` */
+static void add_tier(struct buf *out, enum tier tier, const char *first, int64_t a, const char *second, int64_t b)
+{
+    buf_add(out, STR("\""));
+    buf_addz(out, tier_name(tier));
+    buf_addz(out, first);
+    add_number(out, a);
+    buf_addz(out, second);
+    add_number(out, b);
 }
 
 void limit_headers(struct request *rq, const struct ticket *t)
@@ -34,20 +62,23 @@ void limit_headers(struct request *rq, const struct ticket *t)
     if (!tightest)
         return;
     bool refused = t->verdict == VERDICT_REFUSED;
+    int64_t remaining = refused ? 0 : tightest->remaining;
     int64_t reset_s = refused ? limit_retry_after_s(t) : seconds_up(tightest->reset_ns);
     reply_header(rq, "X-RateLimit-Limit", number(rq, tightest->limit.requests));
-    reply_header(rq, "X-RateLimit-Remaining", number(rq, refused ? 0 : tightest->remaining));
+    reply_header(rq, "X-RateLimit-Remaining", number(rq, remaining));
     reply_header(rq, "X-RateLimit-Reset", number(rq, clock_wall_us() / 1000000 + reset_s));
     if (refused)
         reply_header(rq, "Retry-After", number(rq, reset_s));
 
-    AUTO(buf) struct buf policy = buf_new(512);
-    for (size_t i = 0; i < t->count; i++)
-        buf_addf(&policy, "%s\"%s\";q=%lld;w=%lld", i ? ", " : "", tier_name(t->tiers[i].charge.tier),
-                 (long long)t->tiers[i].limit.requests, (long long)t->tiers[i].limit.seconds);
-    reply_header(rq, "RateLimit-Policy", arena_copy(rq->arena, buf_str(&policy)).at);
-    reply_header(rq, "RateLimit",
-                 arena_printf(rq->arena, "\"%s\";r=%lld;t=%lld", tier_name(tightest->charge.tier),
-                              (long long)(refused ? 0 : tightest->remaining), (long long)reset_s)
-                     .at);
+    char room[256];
+    struct buf out = buf_over(room, sizeof room);
+    for (size_t i = 0; i < t->count; i++) {
+        const struct standing *s = &t->tiers[i];
+        buf_addz(&out, i ? ", " : "");
+        add_tier(&out, s->charge.tier, "\";q=", s->limit.requests, ";w=", s->limit.seconds);
+    }
+    reply_header(rq, "RateLimit-Policy", arena_copy(rq->arena, buf_str(&out)).at);
+    buf_clear(&out);
+    add_tier(&out, tightest->charge.tier, "\";r=", remaining, ";t=", reset_s);
+    reply_header(rq, "RateLimit", arena_copy(rq->arena, buf_str(&out)).at);
 }
