@@ -1,6 +1,7 @@
 #include "limits/tiers.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static const char *const names[TIER_COUNT] = {
     [TIER_GLOBAL] = "global", [TIER_IP] = "ip", [TIER_EMAIL] = "email", [TIER_EMAIL_VALIDATE] = "email-validate",
@@ -17,10 +18,39 @@ struct charge charge_global(void)
     return (struct charge){.tier = TIER_GLOBAL};
 }
 
+/* Hashing an address costs as much as all the rest of a refusal from memory. */
+/* cache: subjects */
+struct known {
+    bool used;
+    struct ip client;
+    struct digest subject;
+};
+
+static struct digest subject_of(const struct digest *key, const struct ip *client)
+{
+    static _Thread_local struct {
+        struct digest key;
+        struct known of[64];
+    } cache;
+    if (memcmp(&cache.key, key, sizeof *key) != 0) {
+        memset(&cache, 0, sizeof cache);
+        cache.key = *key;
+    }
+    size_t hash = 0;
+    for (size_t i = 0; i < sizeof client->bytes; i++)
+        hash = hash * 31 + client->bytes[i];
+    struct known *k = &cache.of[hash % COUNT_OF(cache.of)];
+    if (!k->used || memcmp(&k->client, client, sizeof *client) != 0) {
+        struct str bytes = {(const char *)client->bytes, sizeof client->bytes};
+        *k = (struct known){true, *client, digest_hmac(key, bytes)};
+    }
+    return k->subject;
+}
+
 struct charge charge_ip(enum tier tier, const struct digest *key, const struct ip *client)
 {
     struct ip subject = ip_neighbourhood(client);
-    return (struct charge){tier, digest_hmac(key, (struct str){(const char *)subject.bytes, sizeof subject.bytes})};
+    return (struct charge){tier, subject_of(key, &subject)};
 }
 
 struct charge charge_email(enum tier tier, const struct digest *key, struct str normalised)

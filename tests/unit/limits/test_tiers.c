@@ -56,15 +56,14 @@ static void must_hash_alike(const struct digest *key, const struct ip *client)
 
 static void an_address_is_hashed_alike_whoever_came_between(void **state UNUSED)
 {
-    const struct digest *keys[] = {&key_a, &key_b, &key_a};
-    for (size_t k = 0; k < COUNT_OF(keys); k++) {
-        for (int i = 0; i < 2000; i++) {
-            struct ip client = {{[10] = 0xff, 0xff, 10, 0, (uint8_t)(i % 500 >> 8), (uint8_t)(i % 500)}};
-            must_hash_alike(keys[k], &client);
-            must_hash_alike(keys[k], &client);
+    for (int round = 0; round < 4; round++) {
+        for (int i = 0; i < 500; i++) {
+            struct ip client = {{[10] = 0xff, 0xff, 10, 0, (uint8_t)(i >> 8), (uint8_t)i}};
+            must_hash_alike(&key_a, &client);
+            must_hash_alike(&key_a, &client);
         }
-        struct ip first = {{[10] = 0xff, 0xff, 10}};
-        must_hash_alike(keys[k], &first);
+        struct ip last = {{[10] = 0xff, 0xff, 10, 0, 499 >> 8, (uint8_t)499}};
+        must_hash_alike(&key_b, &last);
     }
 }
 
