@@ -359,15 +359,23 @@ static bool refused_from_memory(struct admission *a, struct ticket *t)
     return refused;
 }
 
+bool admission_refuse(struct admission *a, struct ticket *t)
+{
+    if (!refused_from_memory(a, t))
+        return false;
+    t->verdict = VERDICT_REFUSED;
+    tell(t, "memory");
+    return true;
+}
+
 void admission_ask(struct admission *a, struct ticket *t)
 {
     struct batch *batch = atomic_load(&a->batch);
     if (t->count == 0) {
         t->verdict = VERDICT_ADMITTED;
         tell(t, "unlimited");
-    } else if (refused_from_memory(a, t)) {
-        t->verdict = VERDICT_REFUSED;
-        tell(t, "memory");
+    } else if (admission_refuse(a, t)) {
+        return;
     } else if (!batch || batch_add(batch, &t->item)) {
         t->verdict = VERDICT_FAULT;
         t->fault = batch ? ERR_FULL : ERR_CLOSED;

@@ -47,6 +47,9 @@ void ticket_charge(struct admission *a, struct ticket *t, struct charge charge);
 /* Gets a verdict: from memory, from the database, or at once when nothing is limited. */
 void admission_ask(struct admission *a, struct ticket *t);
 
+/* Gives the verdict when memory knows that it is a refusal; otherwise nothing happens, and false is returned. */
+bool admission_refuse(struct admission *a, struct ticket *t) MUST_CHECK;
+
 /* The tier a refused caller must wait for longest, or that an admitted one has least left of; NULL without tiers. */
 const struct standing *ticket_tightest(const struct ticket *t);
 

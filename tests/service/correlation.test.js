@@ -12,10 +12,11 @@ import { Stage } from './lib/stage.js';
 
 describe('the correlation id', () => {
   const stage = new Stage();
-  let server;
+  let database, server;
   before(async () => {
     const cluster = await Cluster.create(stage);
-    server = await serve(stage, { database: await cluster.database(stage) });
+    database = await cluster.database(stage);
+    server = await serve(stage, { database });
   });
   after(() => stage.end());
 
@@ -84,5 +85,19 @@ describe('the correlation id', () => {
     }
     const plain = await request(server, { path: '/nowhere', headers });
     assert.equal(plain.headers['x-correlation-id'], id);
+  });
+
+  it('in the body comes back with a refusal from memory, however its name is spelt', async (t) => {
+    const limited = await serve(t, { database, env: { RECLAIM_LIMIT_PROBE: '1/3600' } });
+    const email = address('nobody');
+    assert.equal((await probe(limited, email)).status, 200);
+    for (const name of ['correlationId', 'correlation\\u0049d', '\\u0063orrelationId']) {
+      const id = randomUUID();
+      const answer = await post(limited, `{"email":"${email}","${name}":"${id}"}`);
+      assert.equal(answer.status, 429);
+      assert.deepEqual(idsOf(answer), [id, id]);
+    }
+    const [inHeader, inBody] = idsOf(await probe(limited, email));
+    assert.equal(inHeader, inBody);
   });
 });
