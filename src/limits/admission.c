@@ -28,8 +28,9 @@ const struct statement admission_decide = {
 };
 
 struct admission {
-    pthread_mutex_t lock; /* for tiers */
+    pthread_mutex_t lock; /* for what follows, and over learning and forgetting refusals */
     struct tier_table tiers;
+    uint64_t forgotten; /* how often; what was asked before is not learnt after */
     struct refusals *refusals;
     struct listener *listener;
     _Atomic(struct batch *) batch; /* NULL until the database is ready */
@@ -157,19 +158,35 @@ static void ticket_settle(struct ticket *t, struct keys *keys, struct answer *a,
     t->verdict = admitted ? VERDICT_ADMITTED : VERDICT_REFUSED;
 }
 
-/* Whoever is full now stays so until enough has left its window, whatever happens meanwhile but a reset. */
-static void learn(struct admission *a, const struct keys *keys, const struct answer *answer, int64_t now_ns)
+/* Whoever is full now stays so until enough has left its window, whatever happens meanwhile but a reset. The database
+ * read its clock at some time since it was asked. */
+static void learn(struct admission *a, const struct keys *keys, const struct answer *answer, int64_t asked_ns,
+                  uint64_t forgotten)
 {
-    for (size_t k = 0; k < keys->count; k++)
+    int64_t doubt_ns = clock_ns() - asked_ns;
+    pthread_mutex_lock(&a->lock);
+    for (size_t k = 0; k < keys->count && a->forgotten == forgotten; k++)
         if (answer->waits_ns[k] > 0)
-            refusals_learn(a->refusals, &keys->of[k]->charge, &keys->of[k]->limit, now_ns + answer->waits_ns[k]);
+            refusals_learn(a->refusals, &keys->of[k]->charge, &keys->of[k]->limit, asked_ns + answer->waits_ns[k],
+                           doubt_ns);
+    pthread_mutex_unlock(&a->lock);
 }
 
-/* Limits may have changed since a ticket was charged. One batch must know one limit a tier: the one in force now. */
-static void take_current_limits(struct admission *a, struct batch_item **items, size_t count)
+static void forget(struct admission *a, const struct charge *c)
+{
+    pthread_mutex_lock(&a->lock);
+    a->forgotten++;
+    refusals_forget(a->refusals, c);
+    pthread_mutex_unlock(&a->lock);
+}
+
+/* Limits may have changed since a ticket was charged. One batch must know one limit a tier: the one in force now. Returns
+ * how often refusals have been forgotten by then. */
+static uint64_t take_current_limits(struct admission *a, struct batch_item **items, size_t count)
 {
     pthread_mutex_lock(&a->lock);
     struct tier_table now = a->tiers;
+    uint64_t forgotten = a->forgotten;
     pthread_mutex_unlock(&a->lock);
     for (size_t i = 0; i < count; i++) {
         struct ticket *t = ticket_of(items[i]);
@@ -182,6 +199,7 @@ static void take_current_limits(struct admission *a, struct batch_item **items, 
         }
         t->count = kept;
     }
+    return forgotten;
 }
 
 /* Behind a pooler the session's isolation level is not ours to set; a transaction's is. */
@@ -196,7 +214,8 @@ static enum err ask(struct pg *pg, struct pg_call *call, int64_t deadline_ns)
 static enum err decide(void *context, struct pg *pg, struct batch_item **items, size_t count)
 {
     struct admission *a = context;
-    take_current_limits(a, items, count);
+    uint64_t forgotten = take_current_limits(a, items, count);
+    int64_t asked_ns = clock_ns();
     struct question q = {buf_new(1 << 20), buf_new(1 << 16), buf_new(1 << 16), buf_new(1 << 16)};
     struct keys *keys = calloc(1, sizeof *keys);
     struct answer *answer = calloc(1, sizeof *answer);
@@ -210,7 +229,7 @@ static enum err decide(void *context, struct pg *pg, struct batch_item **items, 
             answer_read(answer, &call, keys->count);
             for (size_t i = 0; i < count; i++)
                 ticket_settle(ticket_of(items[i]), keys, answer, i);
-            learn(a, keys, answer, clock_ns());
+            learn(a, keys, answer, asked_ns, forgotten);
         }
     }
     free(answer);
@@ -260,17 +279,14 @@ static void heard(void *context, const char *channel, const char *payload)
     (void)channel;
     struct admission *a = context;
     struct charge charge;
-    if (charge_parse(str_of(payload), &charge))
-        refusals_forget(a->refusals, &charge);
-    else
-        refusals_forget(a->refusals, NULL);
+    forget(a, charge_parse(str_of(payload), &charge) ? &charge : NULL);
 }
 
 static void alive(void *context, bool is_alive)
 {
     struct admission *a = context;
     if (is_alive)
-        refusals_forget(a->refusals, NULL); /* a reset may have gone unheard */
+        forget(a, NULL); /* a reset may have gone unheard */
 }
 
 struct admission *admission_new(void)
@@ -303,7 +319,7 @@ void admission_configure(struct admission *a, const struct tier_table *tiers)
     pthread_mutex_lock(&a->lock);
     a->tiers = *tiers;
     pthread_mutex_unlock(&a->lock);
-    refusals_forget(a->refusals, NULL);
+    forget(a, NULL);
 }
 
 enum err admission_open(struct admission *a, const char *direct_url, struct pool *pool, struct why *why)
@@ -349,11 +365,11 @@ static bool refused_from_memory(struct admission *a, struct ticket *t)
     bool refused = false;
     for (size_t i = 0; i < t->count; i++) {
         struct standing *s = &t->tiers[i];
-        int64_t until_ns = refusals_until(a->refusals, &s->charge, &s->limit, now_ns);
-        if (!until_ns)
+        int64_t wait_ns = refusals_wait(a->refusals, &s->charge, &s->limit, now_ns);
+        if (!wait_ns)
             continue;
         s->remaining = 0;
-        s->wait_ns = s->reset_ns = until_ns - now_ns;
+        s->wait_ns = s->reset_ns = wait_ns;
         refused = true;
     }
     return refused;

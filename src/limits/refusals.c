@@ -10,6 +10,7 @@
 struct entry {
     uint8_t subject[16]; /* half a digest tells subjects apart */
     int64_t until_ns;    /* 0: free */
+    int64_t doubt_ns;
     int32_t requests, seconds;
     enum tier tier;
 };
@@ -57,7 +58,8 @@ static bool is_of(const struct entry *e, const struct charge *c, const struct li
            (!limit || (e->requests == limit->requests && e->seconds == limit->seconds));
 }
 
-void refusals_learn(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t until_ns)
+void refusals_learn(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t until_ns,
+                    int64_t doubt_ns)
 {
     size_t set = set_of(r, c);
     struct entry *ways = &r->entries[set * WAYS], *place = &ways[0];
@@ -71,6 +73,7 @@ void refusals_learn(struct refusals *r, const struct charge *c, const struct lim
             place = &ways[i];
     }
     *place = (struct entry){.until_ns = until_ns,
+                            .doubt_ns = doubt_ns,
                             .requests = (int32_t)limit->requests,
                             .seconds = (int32_t)limit->seconds,
                             .tier = c->tier};
@@ -78,16 +81,27 @@ void refusals_learn(struct refusals *r, const struct charge *c, const struct lim
     pthread_mutex_unlock(&r->stripes[set % STRIPES]);
 }
 
-int64_t refusals_until(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t now_ns)
+static struct entry find(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t now_ns)
 {
     size_t set = set_of(r, c);
-    int64_t until_ns = 0;
+    struct entry found = {.until_ns = 0};
     pthread_mutex_lock(&r->stripes[set % STRIPES]);
-    for (int i = 0; i < WAYS; i++)
-        if (is_of(&r->entries[set * WAYS + (size_t)i], c, limit))
-            until_ns = r->entries[set * WAYS + (size_t)i].until_ns;
+    for (size_t i = set * WAYS; i < (set + 1) * WAYS; i++)
+        if (is_of(&r->entries[i], c, limit) && r->entries[i].until_ns > now_ns)
+            found = r->entries[i];
     pthread_mutex_unlock(&r->stripes[set % STRIPES]);
-    return until_ns > now_ns ? until_ns : 0;
+    return found;
+}
+
+int64_t refusals_until(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t now_ns)
+{
+    return find(r, c, limit, now_ns).until_ns;
+}
+
+int64_t refusals_wait(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t now_ns)
+{
+    struct entry e = find(r, c, limit, now_ns);
+    return e.until_ns ? e.until_ns + e.doubt_ns - now_ns : 0;
 }
 
 static void forget_in(struct refusals *r, size_t set, const struct charge *c)

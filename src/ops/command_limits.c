@@ -76,8 +76,13 @@ int command_limits(int argc, char **argv)
     struct digest identifier_key;
     struct charge charges[CHARGES_OF_KEY_MAX] = {{0}};
     size_t count = 0;
-    if (settings_load(options[0].value, &s, &why) || database_identifier_key(s, &identifier_key, &why) ||
-        charges_named(str_of(argv[2]), &identifier_key, charges, &count, &why) || database_open(s, &db, &why))
+    if (settings_load(options[0].value, &s, &why) || database_identifier_key(s, &identifier_key, &why))
+        return command_failed("limits", &why);
+    if (charges_named(str_of(argv[2]), &identifier_key, charges, &count, &why)) {
+        (void)command_failed("limits", &why);
+        return 2;
+    }
+    if (database_open(s, &db, &why) || database_same_key(s, db.pg, &why))
         return command_failed("limits", &why);
     struct tier_table tiers = settings_tiers(s);
     for (size_t i = 0; i < count; i++) {

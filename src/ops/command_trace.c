@@ -63,7 +63,8 @@ int command_trace(int argc, char **argv)
     struct pg_call found;
     char hash[DIGEST_HEX_LEN + 1];
     enum err e = settings_load(options[0].value, &s, &why);
-    if (e || (e = subject_of(s, str_of(argv[1]), &found, hash, &why)) || (e = database_open(s, &db, &why)))
+    if (e || (e = subject_of(s, str_of(argv[1]), &found, hash, &why)) || (e = database_open(s, &db, &why)) ||
+        (e = database_same_key(s, db.pg, &why)))
         return command_failed("trace", &why);
     if ((e = pg_ask(db.pg, &found, clock_ns() + DATABASE_DEADLINE_NS))) {
         why_set(&why, e, "the log cannot be read (%s %s); is the schema up to date? (reclaim migrate)", err_name(e),

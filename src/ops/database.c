@@ -89,14 +89,43 @@ void database_cleanup(struct database *db)
     database_close(db);
 }
 
-enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why)
+static enum err derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why)
 {
     char key[SECRET_KEY_MAX + 1];
     enum err e = settings_secret_key(s, false, key, why);
     if (!e)
-        e = digest_derive(str_of(key), IDENTIFIER_PURPOSE, ret);
+        e = digest_derive(str_of(key), purpose, ret);
     secret_wipe(key, sizeof key);
     return e;
+}
+
+enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why)
+{
+    return derive(s, IDENTIFIER_PURPOSE, ret, why);
+}
+
+static enum err compare_key(const struct pg_call *stored, const struct digest *fingerprint, struct why *why)
+{
+    char hex[DIGEST_HEX_LEN + 1];
+    digest_hex(fingerprint, hex);
+    if (stored->rows == 1 && str_eq(pg_get(stored, 0, 0), str_of(hex)))
+        return OK;
+    return why_set(why, ERR_CONFLICT,
+                   "this database was set up with another RECLAIM_SECRET_KEY; every instance needs the same one");
+}
+
+enum err database_same_key(const struct settings *s, struct pg *pg, struct why *why)
+{
+    struct digest fingerprint;
+    struct pg_call stored = {.ask = &read_key};
+    enum err e = derive(s, FINGERPRINT_PURPOSE, &fingerprint, why);
+    if (e)
+        return e;
+    if ((e = pg_ask(pg, &stored, deadline())))
+        return why_set(why, e, "the schema cannot be read (%s %s): run reclaim migrate", err_name(e), stored.sqlstate);
+    if (stored.rows == 1 && pg_is_null(&stored, 0, 0))
+        return OK; /* no server has started on it yet */
+    return compare_key(&stored, &fingerprint, why);
 }
 
 enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct why *why)
@@ -108,10 +137,7 @@ enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct 
     if (e)
         return why_set(why, e, "cannot read which key this database belongs to (%s %s)", err_name(e),
                        calls[0].err ? calls[0].sqlstate : calls[1].sqlstate);
-    if (calls[1].rows != 1 || !str_eq(pg_get(&calls[1], 0, 0), str_of(hex)))
-        return why_set(why, ERR_CONFLICT,
-                       "this database was set up with another RECLAIM_SECRET_KEY; every instance needs the same one");
-    return OK;
+    return compare_key(&calls[1], fingerprint, why);
 }
 
 enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why)

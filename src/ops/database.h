@@ -21,6 +21,9 @@ void database_cleanup(struct database *db);
 /* The key under which addresses and clients are hashed, for commands that look for one. */
 enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why) MUST_CHECK;
 
+/* ERR_CONFLICT when the database was set up with another key than these settings': its hashes would be others'. */
+enum err database_same_key(const struct settings *s, struct pg *pg, struct why *why) MUST_CHECK;
+
 /* Claims the database for this key, or finds that it was claimed with another: ERR_CONFLICT. */
 enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct why *why) MUST_CHECK;
 
@@ -37,6 +40,9 @@ enum err database_guard_ownership(struct pg *pg, const struct ownership_column *
 enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
                                   void (*finding)(void *context, const char *sentence), void *context,
                                   struct why *why) MUST_CHECK;
+
+/* What digest_derive is told for the fingerprint that the database keeps. */
+#define FINGERPRINT_PURPOSE "fingerprint"
 
 #define DATABASE_DEADLINE_NS (30 * NS_PER_S)
 

@@ -325,7 +325,7 @@ static enum err read_key(struct app *app, const struct settings *s, struct why *
     char key[SECRET_KEY_MAX + 1];
     enum err e = settings_secret_key(s, app->demo, key, why);
     if (!e)
-        e = digest_derive(str_of(key), "fingerprint", &app->key_fingerprint);
+        e = digest_derive(str_of(key), FINGERPRINT_PURPOSE, &app->key_fingerprint);
     if (!e)
         e = digest_derive(str_of(key), IDENTIFIER_PURPOSE, &app->identifier_key);
     if (!e)

@@ -10,9 +10,10 @@
 #include "recovery/body.h"
 #include "recovery/email.h"
 
-/* For a whole look-up, the company query's own time-out included. */
+/* For a look-up, beside the company query's own time-out. */
 #define LOOKUP_NS (2 * NS_PER_S)
 #define BATCH_MOST 256
+#define BATCH_COMPANY_MS 500 /* the most a batch waits for the company query, however patient the setting is */
 #define WAITING_MOST 16384
 
 METRIC_COUNTER(probes, "reclaim_probe_answers_total", "Answers of check-email-status.", "status", "orphaned");
@@ -162,6 +163,8 @@ static enum err ask_for_all(void *context, struct pg *pg, struct batch_item **it
     if (addresses.failed)
         return addresses.failed;
     int64_t short_ms = atomic_load(&probe->timeout_ms) / 4;
+    if (short_ms > BATCH_COMPANY_MS)
+        short_ms = BATCH_COMPANY_MS;
     struct pg_call calls[] = {
         {.ask = &probe_find_users, .args = {pg_text(addresses.at)}},
         {.ask = &probe_limit_company_query, .args = {pg_i64(short_ms ? short_ms : 1)}},
@@ -197,7 +200,8 @@ static void asked_for_all(void *context, struct batch_item *item, enum err e)
     log_correlate(q->rq->correlation_id);
     if (!q->answered && e != ERR_CLOSED && e != ERR_TIMEOUT) {
         counter_add(&asked_alone, 1);
-        q->alone = (struct job){ask_alone, asked_alone_done, q->rq->arrived_ns + LOOKUP_NS, q->rq->correlation_id};
+        int64_t patience_ns = LOOKUP_NS + atomic_load(&probe->timeout_ms) * NS_PER_MS;
+        q->alone = (struct job){ask_alone, asked_alone_done, clock_ns() + patience_ns, q->rq->correlation_id};
         if (pool_submit(probe->pool, &q->alone) == OK)
             return;
     }

@@ -20,10 +20,21 @@ static void a_refusal_lasts_until_its_end_and_no_longer(void **state UNUSED)
     struct refusals *r = refusals_new(1024);
     struct charge c = charge_number(1);
     assert_int_equal(refusals_until(r, &c, &five, 0), 0);
-    refusals_learn(r, &c, &five, 1000);
+    refusals_learn(r, &c, &five, 1000, 0);
     assert_int_equal(refusals_until(r, &c, &five, 0), 1000);
     assert_int_equal(refusals_until(r, &c, &five, 999), 1000);
     assert_int_equal(refusals_until(r, &c, &five, 1000), 0);
+    refusals_free(r);
+}
+
+static void what_is_told_covers_the_doubt_about_the_end(void **state UNUSED)
+{
+    struct refusals *r = refusals_new(1024);
+    struct charge c = charge_number(1);
+    assert_int_equal(refusals_wait(r, &c, &five, 0), 0);
+    refusals_learn(r, &c, &five, 1000, 30);
+    assert_int_equal(refusals_wait(r, &c, &five, 900), 130);
+    assert_int_equal(refusals_wait(r, &c, &five, 1000), 0);
     refusals_free(r);
 }
 
@@ -32,7 +43,7 @@ static void another_limit_tier_or_subject_is_another_matter(void **state UNUSED)
     struct refusals *r = refusals_new(1024);
     struct charge c = charge_number(1), stranger = charge_number(2), probe = c;
     probe.tier = TIER_PROBE;
-    refusals_learn(r, &c, &five, 1000);
+    refusals_learn(r, &c, &five, 1000, 0);
     assert_int_equal(refusals_until(r, &c, &six, 0), 0);
     assert_int_equal(refusals_until(r, &probe, &five, 0), 0);
     assert_int_equal(refusals_until(r, &stranger, &five, 0), 0);
@@ -43,9 +54,9 @@ static void a_reset_forgets_one_subject_under_every_limit_and_null_forgets_all(v
 {
     struct refusals *r = refusals_new(1024);
     struct charge a = charge_number(1), b = charge_number(2);
-    refusals_learn(r, &a, &five, 1000);
-    refusals_learn(r, &a, &six, 1000);
-    refusals_learn(r, &b, &five, 1000);
+    refusals_learn(r, &a, &five, 1000, 0);
+    refusals_learn(r, &a, &six, 1000, 0);
+    refusals_learn(r, &b, &five, 1000, 0);
     refusals_forget(r, &a);
     assert_int_equal(refusals_until(r, &a, &five, 0), 0);
     assert_int_equal(refusals_until(r, &a, &six, 0), 0);
@@ -59,10 +70,10 @@ static void a_flood_of_subjects_pushes_out_those_that_end_soonest(void **state U
 {
     struct refusals *r = refusals_new(1024);
     struct charge lasting = charge_number(0);
-    refusals_learn(r, &lasting, &five, INT64_MAX);
+    refusals_learn(r, &lasting, &five, INT64_MAX, 0);
     for (uint64_t n = 1; n <= 100000; n++) {
         struct charge c = charge_number(n);
-        refusals_learn(r, &c, &five, (int64_t)n);
+        refusals_learn(r, &c, &five, (int64_t)n, 0);
         assert_int_equal(refusals_until(r, &c, &five, 0), n);
     }
     assert_int_equal(refusals_until(r, &lasting, &five, 0), INT64_MAX);
@@ -73,7 +84,7 @@ static void *hammer(void *r)
 {
     for (uint64_t n = 0; n < 20000; n++) {
         struct charge c = charge_number(n % 64);
-        refusals_learn(r, &c, &five, 1000);
+        refusals_learn(r, &c, &five, 1000, 0);
         int64_t until = refusals_until(r, &c, &five, 0);
         if (until != 0 && until != 1000)
             return r;
@@ -101,6 +112,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refusal_lasts_until_its_end_and_no_longer),
+        cmocka_unit_test(what_is_told_covers_the_doubt_about_the_end),
         cmocka_unit_test(another_limit_tier_or_subject_is_another_matter),
         cmocka_unit_test(a_reset_forgets_one_subject_under_every_limit_and_null_forgets_all),
         cmocka_unit_test(a_flood_of_subjects_pushes_out_those_that_end_soonest),
