@@ -2,7 +2,7 @@
 
 import { domain } from '../../tests/service/lib/people.js';
 import { Cluster } from '../../tests/service/lib/postgres.js';
-import { serve } from '../../tests/service/lib/reclaim.js';
+import { run, serve } from '../../tests/service/lib/reclaim.js';
 
 /** As durable as a real one, unlike the tests' clusters. */
 const settings = { fsync: 'on', full_page_writes: 'on', shared_buffers: '128MB' };
@@ -28,6 +28,12 @@ export async function filledDatabase(scope, cluster, people = 10_000) {
   await database.query('insert into public.companies (owner_admin_uuid) select id from auth.users where last_sign_in_at is not null');
   await database.query('vacuum analyze');
   return database;
+}
+
+/** Reclaim's own tables, before any server is started. */
+export async function migrate(scope, database) {
+  const { code, stderr } = await run(scope, ['migrate'], { database });
+  if (code !== 0) throw new Error(`migrate: ${stderr}`);
 }
 
 export const startServer = (scope, database, env = {}) =>

@@ -1,0 +1,64 @@
+// Limiters to compare with, both over PostgreSQL: each asks tier by tier and stops at the first that refuses.
+
+import { createRequire } from 'node:module';
+
+const require = createRequire(new URL('../../tests/package.json', import.meta.url));
+const pg = require('pg');
+const { RateLimiterPostgres } = require('rate-limiter-flexible');
+
+/** As long as Reclaim's, which are digests. */
+const keys = {
+  global: () => 'global',
+  ip: (person) => `ip:${String(person).padStart(64, '0')}`,
+  email: (person) => `email:${String(person).padStart(64, '0')}`,
+};
+
+/** Each tier a call of a function that counts, then inserts: bench/peers/three_calls.sql. */
+async function calls(pool, limits) {
+  const asks = async (tier, [limit, seconds], person) => {
+    const { rows } = await pool.query({
+      name: 'check',
+      text: 'SELECT allowed, current_count, retry_after FROM check_rate_limit($1, $2, $3)',
+      values: [keys[tier](person), limit, seconds],
+    });
+    return rows[0].allowed;
+  };
+  return async (person) => {
+    for (const [tier, limit] of Object.entries(limits)) if (!(await asks(tier, limit, person))) return false;
+    return true;
+  };
+}
+
+/** The npm package, which may remember who has used up a limit. */
+async function flexible(pool, limits) {
+  const limiters = [];
+  for (const [tier, [points, duration]] of Object.entries(limits)) {
+    const options = { storeClient: pool, points, duration, schemaName: 'flexible', tableName: 'limits', keyPrefix: '', inMemoryBlockOnConsumed: points };
+    const limiter = await new Promise((resolve, reject) => {
+      const made = new RateLimiterPostgres(options, (fault) => (fault ? reject(fault) : resolve(made)));
+    });
+    limiters.push((person) => limiter.consume(keys[tier](person)));
+  }
+  return async (person) => {
+    try {
+      for (const consume of limiters) await consume(person);
+      return true;
+    } catch (refused) {
+      if (refused instanceof Error) throw refused;
+      return false;
+    }
+  };
+}
+
+const made = { calls, flexible };
+
+/**
+ * Returns { admits(person), end() }. `limits` is { tier: [requests, seconds] }; the pool's connections are there before
+ * this returns.
+ */
+export async function openLimiter({ name, connection, connections, limits }) {
+  const pool = new pg.Pool({ ...connection, max: connections, idleTimeoutMillis: 0, options: '-c search_path=three_calls' });
+  const clients = await Promise.all(Array.from({ length: connections }, () => pool.connect()));
+  clients.forEach((client) => client.release());
+  return { admits: await made[name](pool, limits), end: () => pool.end() };
+}
