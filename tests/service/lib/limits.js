@@ -71,6 +71,15 @@ export async function metric(server, name, labels) {
 
 export const fromMemory = (server) => metric(server, 'reclaim_limit_decisions_total', { source: 'memory' });
 
+/** What the first attempt returns that comes to anything: on a slow machine some may not. Faults are not tried again. */
+export async function conclusively(attempt) {
+  for (let tries = 0; tries < 20; tries++) {
+    const seen = await attempt();
+    if (seen) return seen;
+  }
+  return assert.fail('twenty attempts came to nothing');
+}
+
 /** From here on the database's limits go by a clock that stands until it is moved. Returns what moves it. */
 export async function standingClock(db) {
   await db.query(`create table if not exists public.test_clock (now timestamptz); truncate public.test_clock;
