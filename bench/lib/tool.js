@@ -35,6 +35,7 @@ export function start(program, args, { env = process.env } = {}) {
       else reject(new Error(said.stderr.trim().slice(0, 2000) || `${path.basename(program)} ended with ${code ?? signal}`));
     });
   });
-  ended.catch(() => {}); // told to whoever awaits it, perhaps later
-  return { ended, line: Promise.race([line, ended]), stop: () => child.kill() };
+  const first = Promise.race([line, ended]);
+  for (const promise of [ended, first]) promise.catch(() => {}); // told to whoever awaits it, perhaps later
+  return { ended, line: first, stop: () => child.kill() };
 }

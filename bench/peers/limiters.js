@@ -14,7 +14,7 @@ const keys = {
 };
 
 /** Each tier a call of a function that counts, then inserts: bench/peers/three_calls.sql. */
-async function calls(pool, limits) {
+function calls(pool, limits) {
   const asks = async (tier, [limit, seconds], person) => {
     const { rows } = await pool.query({
       name: 'check',
@@ -29,14 +29,13 @@ async function calls(pool, limits) {
   };
 }
 
-/** The npm package, which may remember who has used up a limit. */
-async function flexible(pool, limits) {
+/** The npm package; `remembers` has a process refuse whoever it saw use up a limit without asking again. */
+function flexible(pool, limits, remembers) {
   const limiters = [];
   for (const [tier, [points, duration]] of Object.entries(limits)) {
-    const options = { storeClient: pool, points, duration, schemaName: 'flexible', tableName: 'limits', keyPrefix: '', inMemoryBlockOnConsumed: points };
-    const limiter = await new Promise((resolve, reject) => {
-      const made = new RateLimiterPostgres(options, (fault) => (fault ? reject(fault) : resolve(made)));
-    });
+    const options = { storeClient: pool, points, duration, schemaName: 'flexible', tableName: 'limits', tableCreated: true, keyPrefix: '' };
+    if (remembers) options.inMemoryBlockOnConsumed = points;
+    const limiter = new RateLimiterPostgres(options);
     limiters.push((person) => limiter.consume(keys[tier](person)));
   }
   return async (person) => {
@@ -56,9 +55,9 @@ const made = { calls, flexible };
  * Returns { admits(person), end() }. `limits` is { tier: [requests, seconds] }; the pool's connections are there before
  * this returns.
  */
-export async function openLimiter({ name, connection, connections, limits }) {
+export async function openLimiter({ name, connection, connections, limits, remembers = false }) {
   const pool = new pg.Pool({ ...connection, max: connections, idleTimeoutMillis: 0, options: '-c search_path=three_calls' });
   const clients = await Promise.all(Array.from({ length: connections }, () => pool.connect()));
   clients.forEach((client) => client.release());
-  return { admits: await made[name](pool, limits), end: () => pool.end() };
+  return { admits: made[name](pool, limits, remembers), end: () => pool.end() };
 }
