@@ -29,3 +29,25 @@ void reply_error(struct request *rq, const char *code, const char *message)
     json_close(&w, '}');
     reply_body(rq, "application/json", arena_copy(rq->arena, buf_str(&out)));
 }
+
+void reply_refuse(struct request *rq, int status, const char *code, const char *message)
+{
+    reply_error(rq, code, message);
+    reply_send(rq, status);
+}
+
+void reply_json(struct request *rq, int status, struct str json)
+{
+    struct str kept = json.at ? arena_copy(rq->arena, json) : json;
+    if (!kept.at) {
+        reply_refuse(rq, 500, "TOO_LARGE", "The answer is larger than Reclaim can hold.");
+        return;
+    }
+    reply_body(rq, "application/json", kept);
+    reply_send(rq, status);
+}
+
+void reply_not_before(struct request *rq, int64_t at_ns)
+{
+    rq->not_before_ns = at_ns;
+}

@@ -27,6 +27,27 @@ struct str methods_list(struct arena *arena, unsigned known)
     return list;
 }
 
+/* Part by part; what stands where the route has a name in braces goes to `params`. */
+static bool path_fits(struct str path, struct str pattern, struct str params[REQUEST_PARAMS_MAX])
+{
+    if (!memchr(pattern.at, '{', pattern.len))
+        return str_eq(path, pattern);
+    struct str wanted, given, found[REQUEST_PARAMS_MAX] = {{0}};
+    size_t count = 0;
+    while (str_split(&pattern, '/', &wanted)) {
+        if (!str_split(&path, '/', &given))
+            return false;
+        if (wanted.len && *wanted.at == '{' && given.len && count < REQUEST_PARAMS_MAX)
+            found[count++] = given;
+        else if (!str_eq(wanted, given))
+            return false;
+    }
+    if (str_split(&path, '/', &given))
+        return false;
+    memcpy(params, found, sizeof found);
+    return true;
+}
+
 unsigned router_find(const struct router *router, struct request *rq)
 {
     for (size_t i = 0; i < router->family_count && !rq->family; i++)
@@ -38,13 +59,14 @@ unsigned router_find(const struct router *router, struct request *rq)
     unsigned known = 0;
     for (size_t i = 0; i < router->route_count; i++) {
         const struct route *route = &router->routes[i];
-        if (!str_eq(rq->path, str_of(route->path)))
+        if (!path_fits(rq->path, str_of(route->path), rq->params))
             continue;
         known |= route->method;
         /* A HEAD is a GET whose body stays here: libmicrohttpd sees to that. */
         if (route->method == METHOD_GET)
             known |= METHOD_HEAD;
-        if (route->method == rq->method || (route->method == METHOD_GET && rq->method == METHOD_HEAD))
+        if (route->method == rq->method || route->method == METHOD_ANY ||
+            (route->method == METHOD_GET && rq->method == METHOD_HEAD))
             rq->route = route;
     }
     if (known && rq->family->cors)

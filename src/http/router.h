@@ -15,7 +15,7 @@ struct family {
 
 struct route {
     enum method method;
-    const char *path;
+    const char *path; /* a part in braces, "/v1/customers/{id}", takes whatever is there: rq->params, in order */
     /* Runs on the loop: must not block. Ends with reply_send, at once or later from another thread. */
     void (*handle)(struct request *rq);
     void *room;                   /* the handler's own */

@@ -42,6 +42,14 @@ struct str request_header(const struct request *rq, const char *name)
     return (struct str){value, value ? len : 0};
 }
 
+struct str request_query(const struct request *rq, const char *name)
+{
+    const char *value = NULL;
+    size_t len = 0;
+    MHD_lookup_connection_value_n(visit_of(rq)->connection, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value, &len);
+    return (struct str){value, value ? len : 0};
+}
+
 void *request_work(struct request *rq, size_t size)
 {
     struct visit *visit = visit_of(rq);
@@ -325,5 +333,7 @@ void reply_send(struct request *rq, int status)
     rq->reply.status = status;
     histogram_observe(&work, (double)(ready_ns - rq->arrived_ns) / (double)NS_PER_S, route_name(rq));
     visit->release_ns = hold_release_ns(&rq->hold, ready_ns);
+    if (visit->release_ns < rq->not_before_ns)
+        visit->release_ns = rq->not_before_ns;
     loop_take_reply(visit);
 }

@@ -1,0 +1,68 @@
+#include "auth/errand.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define ERRAND_NS (30 * NS_PER_S)
+
+void reply_fault(struct request *rq, enum err e)
+{
+    bool away = e == ERR_CLOSED || e == ERR_TIMEOUT || e == ERR_FULL;
+    log_warn("request failed", F_STR("route", rq->route->path), F_STR("error", err_name(e)));
+    if (away)
+        reply_refuse(rq, 503, "UNAVAILABLE", "Reclaim cannot answer right now. Please try again in a moment.");
+    else
+        reply_refuse(rq, 500, "INTERNAL", "Something went wrong on our side; nothing was changed. Please try again.");
+}
+
+static enum err run(struct job *job, struct pg *pg)
+{
+    struct errand *errand = OWNER_OF(job, struct errand, job);
+    return errand->run(errand, pg);
+}
+
+static void done(struct job *job, enum err e)
+{
+    struct errand *errand = OWNER_OF(job, struct errand, job);
+    if (e)
+        reply_fault(errand->rq, e);
+    else
+        errand->answer(errand);
+}
+
+void *errand_new(struct request *rq, size_t size, enum err (*work)(struct errand *, struct pg *),
+                 void (*answer)(struct errand *))
+{
+    struct errand *errand = request_work(rq, size);
+    if (!errand) {
+        reply_fault(rq, ERR_FULL);
+        return NULL;
+    }
+    errand->rq = rq;
+    errand->run = work;
+    errand->answer = answer;
+    return errand;
+}
+
+void errand_go(struct errand *errand, struct pool *pool)
+{
+    struct request *rq = errand->rq;
+    errand->job = (struct job){run, done, rq->arrived_ns + ERRAND_NS, rq->correlation_id};
+    enum err e = pool ? pool_submit(pool, &errand->job) : ERR_CLOSED;
+    if (e)
+        reply_fault(rq, e);
+}
+
+bool request_id(struct request *rq, size_t param, char ret[37])
+{
+    if (!str_is_uuid(rq->params[param])) {
+        reply_refuse(rq, 400, "INVALID_ID", "The id in the address is not a UUID.");
+        return false;
+    }
+    memcpy(ret, rq->params[param].at, 36);
+    ret[36] = 0;
+    str_lower(ret, 36);
+    return true;
+}

@@ -1,0 +1,87 @@
+/* Who is asking, and whether they may: tokens, API keys, and the customer behind them.
+ *
+ * A credential seen before is known from memory, and so is every frozen customer while the lease of that knowledge lasts
+ * (auth/frozen.h); everything else is asked of the database, on a worker. What cannot be known is not let in. */
+#ifndef AUTH_WHO_H
+#define AUTH_WHO_H
+
+#include <stdatomic.h>
+
+#include "auth/access_keys.h"
+#include "auth/jwt.h"
+#include "http/router.h"
+#include "pg/pool.h"
+
+struct caller {
+    bool admin;           /* service_role, or app_metadata.role admin */
+    bool by_key;          /* came with an API key, not with a token */
+    char user_id[37];     /* the token's sub; "" for keys, and for tokens without one */
+    char key_id[37];      /* of reclaim.access_keys; "" for tokens */
+    char customer_id[37]; /* "": none */
+    enum standing_of { CUSTOMER_NONE, CUSTOMER_ACTIVE, CUSTOMER_FROZEN, CUSTOMER_DELETED } standing;
+    int64_t scheduled_us; /* while frozen: when its deletion was asked for, wall clock */
+};
+
+struct who_config {
+    const struct jwt_keys *tokens;   /* NULL: no token is known, all are refused */
+    const struct digest *key_hasher; /* hashes API keys (auth/access_keys.h) */
+};
+
+struct who;
+
+struct who *who_new(const struct who_config *config) MUST_CHECK;
+/* The database is ready. `direct_url` is for the thread that keeps up with freezes. */
+enum err who_open(struct who *who, const char *direct_url, struct pool *pool, struct why *why) MUST_CHECK;
+void who_free(struct who *who);                       /* after the last request and pool_stop; NULL is fine */
+void who_set_grace(struct who *who, int64_t grace_ms); /* for "deletion_effective_at" */
+/* Once this much has passed since a freeze's commit, no instance lets the customer through any more. */
+#define FROZEN_LEASE_NS (100 * NS_PER_MS)
+
+enum who_verdict {
+    WHO_KNOWN,
+    WHO_NO_CREDENTIALS,
+    WHO_BAD_CREDENTIALS, /* `code` and `message` say why; also those of a deleted customer */
+    WHO_UNSURE,          /* the database cannot be asked: 503 */
+};
+
+struct question { /* a member of what asks; of the request's work */
+    struct request *rq;
+    struct caller caller; /* with WHO_KNOWN */
+    enum who_verdict verdict;
+    const char *code, *message; /* for the 401; constants */
+    /* On the loop before who_ask returns, or later on a worker. */
+    void (*answered)(struct question *q);
+    /* who's: */
+    struct who *who;
+    struct job job;
+    char key_hash[DIGEST_HEX_LEN + 1];
+    struct digest seen_as;
+    int64_t expires_us;
+};
+
+/* Reads the request's credentials; on the loop. Set rq and answered before. */
+void who_ask(struct who *who, struct question *q);
+/* The answers that go with it: 401, 403 DELETION_SCHEDULED, 403 NO_CUSTOMER, 503. Each sends. */
+void who_refuse(struct request *rq, const struct question *q);
+void who_refuse_frozen(struct who *who, struct request *rq, const struct caller *caller);
+
+/* A route for people who are known: its handler is who_guard, its room a struct guarded. Whoever may not pass is answered
+ * here; `handle` gets the others, on the loop or on a worker, with the body in the request's arena, and `caller` as long as
+ * the request's work lasts. It must not block. */
+enum {
+    ADMITS_ADMIN = 1,
+    ADMITS_CUSTOMER = 2, /* whoever has a customer that is not deleted */
+    ADMITS_FROZEN = 4,   /* that customer may be frozen */
+};
+struct guarded {
+    struct who *who;
+    unsigned admits;
+    void (*handle)(struct request *rq, const struct caller *caller, void *room);
+    void *room;
+};
+void who_guard(struct request *rq);
+
+extern const struct statement *const who_statements[];
+extern const size_t who_statement_count;
+
+#endif
