@@ -29,7 +29,7 @@ BEGIN
         DROP CONSTRAINT customer_deleted_has_its_time, DROP CONSTRAINT customer_frozen_has_its_time', v_relation);
       EXECUTE (SELECT string_agg(format('DROP INDEX %s', indexrelid::regclass), ';') FROM pg_index
                WHERE indrelid = v_relation::regclass AND indexrelid::regclass::text ~
-                 'customer_(one_live_per_owner|by_owner|by_status|by_schedule|by_change)$');
+                 'customer_(one_live_per_owner|by_owner|by_status|by_schedule|by_layer|by_change)$');
     ELSE
       EXECUTE format('DROP TRIGGER billing_settle ON %s', v_relation);
       EXECUTE format('ALTER TABLE %s DROP CONSTRAINT billing_status_is_known,

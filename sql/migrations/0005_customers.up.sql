@@ -174,6 +174,7 @@ BEGIN
   EXECUTE format('CREATE INDEX customer_by_owner ON %s (owner_user_id, tm_create) WHERE owner_user_id IS NOT NULL', v_table);
   EXECUTE format('CREATE INDEX customer_by_status ON %s (status, id)', v_table);
   EXECUTE format('CREATE INDEX customer_by_schedule ON %s (tm_deletion_scheduled, id) WHERE status = ''frozen''', v_table);
+  EXECUTE format('CREATE INDEX customer_by_layer ON %s (changed_xid) WHERE status = ''frozen'' AND frozen_api_at IS NULL', v_table);
   EXECUTE format('CREATE INDEX customer_by_change ON %s (changed_xid)', v_table);
   EXECUTE format('CREATE TRIGGER customer_settle BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION reclaim.customer_settle()', v_table);
   EXECUTE format('CREATE TRIGGER customer_notify AFTER INSERT OR UPDATE OF status, tm_delete ON %s FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel(''reclaim_customers'')', v_table);
