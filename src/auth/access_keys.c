@@ -1,0 +1,99 @@
+#include "auth/access_keys.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "auth/base64url.h"
+#include "base/random.h"
+
+#define KEY_BYTES 32
+#define MARK "rk_"
+#define MARK_LEN (sizeof MARK - 1)
+_Static_assert(MARK_LEN + sodium_base64_ENCODED_LEN(KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING) ==
+                   ACCESS_KEY_LEN + 1,
+               "a key is its mark and its bytes");
+
+struct access_key access_key_new(void)
+{
+    struct access_key key = {MARK};
+    unsigned char bytes[KEY_BYTES];
+    random_bytes(bytes, sizeof bytes);
+    sodium_bin2base64(key.text + MARK_LEN, sizeof key.text - MARK_LEN, bytes, sizeof bytes,
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    secret_wipe(bytes, sizeof bytes);
+    return key;
+}
+
+bool access_key_is_one(struct str text)
+{
+    unsigned char bytes[KEY_BYTES];
+    size_t len;
+    bool is = text.at && text.len == ACCESS_KEY_LEN && str_starts(text, STR(MARK)) &&
+              base64url_read((struct str){text.at + MARK_LEN, text.len - MARK_LEN}, bytes, sizeof bytes, &len) == OK &&
+              len == KEY_BYTES;
+    secret_wipe(bytes, sizeof bytes);
+    return is;
+}
+
+void access_key_hash(const struct digest *hash_key, struct str text, char into[DIGEST_HEX_LEN + 1])
+{
+    struct digest d = digest_hmac(hash_key, text);
+    digest_hex(&d, into);
+}
+
+void access_key_prefix(const struct access_key *key, char into[ACCESS_KEY_PREFIX_LEN + 1])
+{
+    memcpy(into, key->text, ACCESS_KEY_PREFIX_LEN);
+    into[ACCESS_KEY_PREFIX_LEN] = '\0';
+}
+
+bool access_key_name_is_fine(struct str name)
+{
+    if (!name.at || name.len > ACCESS_KEY_NAME_MAX || !str_is_utf8(name))
+        return false;
+    for (size_t i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.at[i];
+        bool c1 = c == 0xC2 && i + 1 < name.len && (unsigned char)name.at[i + 1] < 0xA0;
+        if (c < ' ' || c == 0x7f || c1)
+            return false;
+    }
+    return true;
+}
+
+#define TIME(column) "to_char(" column " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+
+const struct statement access_key_insert = {
+    .name = "access_key_insert",
+    .sql = "INSERT INTO reclaim.access_keys (customer_id, key_hash, prefix, name)"
+           " VALUES ($1::uuid, $2, $3, $4) RETURNING id, " TIME("created_at") " AS created_at",
+    .params = 4,
+    .columns = "id:uuid created_at:text",
+};
+
+const struct statement access_key_revoke = {
+    .name = "access_key_revoke",
+    .sql = "UPDATE reclaim.access_keys SET revoked_at = clock_timestamp()"
+           " WHERE id = $1::uuid AND customer_id = $2::uuid AND revoked_at IS NULL RETURNING id",
+    .params = 2,
+    .columns = "id:uuid",
+};
+
+const struct statement access_keys_list = {
+    .name = "access_keys_list",
+    .sql = "SELECT id, prefix, name, " TIME("created_at") " AS created_at, " TIME(
+        "revoked_at") " AS revoked_at"
+                      " FROM reclaim.access_keys WHERE customer_id = $1::uuid ORDER BY created_at, id",
+    .params = 1,
+    .columns = "id:uuid prefix:text name:text created_at:text revoked_at:text",
+};
+
+const struct statement access_key_find = {
+    .name = "access_key_find",
+    .sql = "SELECT id, customer_id FROM reclaim.access_keys WHERE key_hash = $1 AND revoked_at IS NULL",
+    .params = 1,
+    .columns = "id:uuid customer_id:uuid",
+};
+
+const struct statement *const access_key_statements[] = {&access_key_insert, &access_key_revoke, &access_keys_list,
+                                                         &access_key_find};
+const size_t access_key_statement_count = COUNT_OF(access_key_statements);
