@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "http/router.h"
 
 #define ERRAND_NS (30 * NS_PER_S)
 

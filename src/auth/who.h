@@ -32,7 +32,7 @@ struct who;
 struct who *who_new(const struct who_config *config) MUST_CHECK;
 /* The database is ready. `direct_url` is for the thread that keeps up with freezes. */
 enum err who_open(struct who *who, const char *direct_url, struct pool *pool, struct why *why) MUST_CHECK;
-void who_free(struct who *who);                       /* after the last request and pool_stop; NULL is fine */
+void who_free(struct who *who);                        /* after the last request and pool_stop; NULL is fine */
 void who_set_grace(struct who *who, int64_t grace_ms); /* for "deletion_effective_at" */
 /* Once this much has passed since a freeze's commit, no instance lets the customer through any more. */
 #define FROZEN_LEASE_NS (100 * NS_PER_MS)

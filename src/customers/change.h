@@ -3,6 +3,7 @@
 #ifndef CUSTOMERS_CHANGE_H
 #define CUSTOMERS_CHANGE_H
 
+#include "base/arena.h"
 #include "customers/state.h"
 #include "mail/mail.h"
 #include "pg/pg.h"
@@ -16,23 +17,23 @@ struct actor {
 
 /* What the work that follows needs. */
 struct change_needs {
-    struct post *post;                 /* mails */
-    struct engine *engine;             /* NULL at the command line: work is left to whichever instance takes it */
-    const struct work_kind *hangup;    /* ends a frozen customer's calls; NULL where there is none */
-    int64_t grace_ms;
+    struct post *post;              /* mails */
+    struct engine *engine;          /* NULL at the command line: work is left to whichever instance takes it */
+    const struct work_kind *hangup; /* ends a frozen customer's calls; NULL where there is none */
 };
 
 struct changed {
     enum { CHANGE_DONE, CHANGE_UNCHANGED, CHANGE_UNKNOWN, CHANGE_REFUSED } outcome;
-    struct str object;    /* the customer object, as JSON; with the first two. Lives until the next trip over `pg` */
+    struct str object;    /* the customer object, as JSON, of the arena; with the first two */
     int64_t committed_ns; /* when the commit's answer was here, or earlier when it was unchanged */
 };
 
 enum err customer_change(const struct change_needs *needs, struct pg *pg, const char *customer_id,
-                         enum customer_event event, const struct actor *actor, int64_t deadline_ns,
+                         enum customer_event event, const struct actor *actor, int64_t deadline_ns, struct arena *arena,
                          struct changed *ret) MUST_CHECK;
 
 /* An audit row; `customer_id` may be NULL. Texts must live until the trip. */
-struct pg_call customer_log(const char *customer_id, const char *action, const struct actor *actor, const char *outcome);
+struct pg_call customer_log(const char *customer_id, const char *action, const struct actor *actor,
+                            const char *outcome);
 
 #endif

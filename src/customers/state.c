@@ -1,8 +1,17 @@
 #include "customers/state.h"
 
-#define TO(state) {STEP_CHANGES, STATE_##state}
-#define STAYS(state) {STEP_UNCHANGED, STATE_##state}
-#define NEVER(state) {STEP_REFUSED, STATE_##state}
+#define TO(state)                                                                                                      \
+    {                                                                                                                  \
+        STEP_CHANGES, STATE_##state                                                                                    \
+    }
+#define STAYS(state)                                                                                                   \
+    {                                                                                                                  \
+        STEP_UNCHANGED, STATE_##state                                                                                  \
+    }
+#define NEVER(state)                                                                                                   \
+    {                                                                                                                  \
+        STEP_REFUSED, STATE_##state                                                                                    \
+    }
 
 static const struct state_step steps[STATE_COUNT][EVENT_COUNT] = {
     /*                 freeze          recover         delete */

@@ -19,9 +19,9 @@ struct state_step {
 
 struct state_step state_next(enum customer_state now, enum customer_event event);
 
-const char *state_name(enum customer_state state);                                /* "active" */
-enum err state_parse(struct str name, enum customer_state *ret) MUST_CHECK;       /* ERR_INPUT */
-const char *event_type(enum customer_event event);                                /* "customer_frozen" */
-const char *event_action(enum customer_event event);                              /* "freeze", for the log */
+const char *state_name(enum customer_state state);                          /* "active" */
+enum err state_parse(struct str name, enum customer_state *ret) MUST_CHECK; /* ERR_INPUT */
+const char *event_type(enum customer_event event);                          /* "customer_frozen" */
+const char *event_action(enum customer_event event);                        /* "freeze", for the log */
 
 #endif

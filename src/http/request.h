@@ -45,12 +45,12 @@ struct request {
     enum method method;
     struct str path;
     struct str params[REQUEST_PARAMS_MAX]; /* what stood in the path where the route has {name} */
-    struct str body;         /* only until the handler returns: copy into the arena what lives longer */
-    struct ip client;        /* behind trusted proxies; never logged or stored in clear */
-    char correlation_id[37]; /* the caller's, or made */
-    int64_t arrived_ns;      /* when the last byte of the body was read */
-    bool wants_problem;      /* errors as application/problem+json */
-    int64_t not_before_ns;   /* the answer stays until then; 0: no matter */
+    struct str body;                       /* only until the handler returns: copy into the arena what lives longer */
+    struct ip client;                      /* behind trusted proxies; never logged or stored in clear */
+    char correlation_id[37];               /* the caller's, or made */
+    int64_t arrived_ns;                    /* when the last byte of the body was read */
+    bool wants_problem;                    /* errors as application/problem+json */
+    int64_t not_before_ns;                 /* the answer stays until then; 0: no matter */
     struct hold hold;
     struct reply reply;
 };

@@ -4,8 +4,10 @@
 #include <string.h>
 
 static const char *const names[TIER_COUNT] = {
-    [TIER_GLOBAL] = "global", [TIER_IP] = "ip", [TIER_EMAIL] = "email", [TIER_EMAIL_VALIDATE] = "email-validate",
-    [TIER_PROBE] = "probe",
+    [TIER_GLOBAL] = "global",     [TIER_IP] = "ip",
+    [TIER_EMAIL] = "email",       [TIER_EMAIL_VALIDATE] = "email-validate",
+    [TIER_PROBE] = "probe",       [TIER_LOGIN] = "login",
+    [TIER_LOGIN_IP] = "login-ip",
 };
 
 const char *tier_name(enum tier tier)

@@ -14,6 +14,8 @@ enum tier {
     TIER_EMAIL,          /* asking for a code */
     TIER_EMAIL_VALIDATE, /* trying a code: a bucket of its own, so that strangers asking never stop the owner typing */
     TIER_PROBE,
+    TIER_LOGIN,    /* passwords tried for an address or a user */
+    TIER_LOGIN_IP, /* and from a client */
     TIER_COUNT,
 };
 

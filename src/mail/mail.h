@@ -23,11 +23,12 @@
 
 /* What a mail says, before it is worded. Wipe it (secret_wipe) when done with it. */
 struct mail {
-    enum mail_template { MAIL_CLEANUP_CODE } template;
+    enum mail_template { MAIL_CLEANUP_CODE, MAIL_CUSTOMER_FROZEN, MAIL_CUSTOMER_RECOVERED } template;
     char to[MAIL_ADDRESS_MAX + 1];
     char code[16];      /* as people are to read it: "ABCD-EFGH" */
     int minutes;        /* the code's life */
-    char reference[37]; /* the correlation id */
+    char when[64];      /* as people write it: "18 March 2026, 12:00 UTC" */
+    char reference[37]; /* the correlation id, or the customer's */
     int64_t expires_us; /* wall clock; not sent from then on; 0: never */
 };
 

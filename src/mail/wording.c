@@ -1,4 +1,6 @@
 /* What our mails say. Text and HTML say the same; neither holds anything from outside but what is escaped here. */
+#include <stdio.h>
+
 #include "mail/inside.h"
 
 static void add_escaped(struct buf *out, const char *z)
@@ -57,12 +59,62 @@ static void word_code(const struct mail *m, struct wording *w)
     buf_addz(&w->html, "</p>\r\n</body>\r\n</html>\r\n");
 }
 
+/* A mail of paragraphs: "" ends the list. */
+static void word_plainly(struct wording *w, const char *subject, const char *const *paragraphs, const char *reference)
+{
+    w->subject = subject;
+    buf_addf(&w->html,
+             "<!doctype html>\r\n<html lang=\"en\">\r\n<head><meta charset=\"utf-8\"><title>%s</title></head>\r\n"
+             "<body style=\"font-family:sans-serif;font-size:16px;line-height:1.5;color:#222;background:#fff\">\r\n",
+             subject);
+    for (; **paragraphs; paragraphs++) {
+        buf_addf(&w->text, "%s\r\n\r\n", *paragraphs);
+        buf_addz(&w->html, "<p>");
+        add_escaped(&w->html, *paragraphs);
+        buf_addz(&w->html, "</p>\r\n");
+    }
+    buf_addf(&w->text, "Reference: %s\r\n", reference);
+    buf_addz(&w->html, "<p style=\"color:#666;font-size:13px\">Reference: ");
+    add_escaped(&w->html, reference);
+    buf_addz(&w->html, "</p>\r\n</body>\r\n</html>\r\n");
+}
+
+static void word_frozen(const struct mail *m, struct wording *w)
+{
+    char until[256];
+    (void)snprintf(until, sizeof until,
+                   "It stays frozen until %s. Then everything in it is deleted, and cannot be brought back.", m->when);
+    word_plainly(
+        w, "Your account will be deleted",
+        (const char *const[]){"The deletion of your account was asked for. From now on it is frozen: it cannot "
+                              "be used, and costs nothing.",
+                              until,
+                              "Changed your mind, or was it not you? Sign in before that day and recover the "
+                              "account; everything is still there.",
+                              ""},
+        m->reference);
+}
+
+static void word_recovered(const struct mail *m, struct wording *w)
+{
+    word_plainly(w, "Your account is active again",
+                 (const char *const[]){"Your account was recovered. It works as before, and nothing in it was lost.",
+                                       "If it was not you who recovered it, change your password.", ""},
+                 m->reference);
+}
+
 void wording_of(const struct mail *mail, struct wording *ret)
 {
     *ret = (struct wording){.subject = "", .text = buf_new(MAIL_BYTES_MAX), .html = buf_new(MAIL_BYTES_MAX)};
     switch (mail->template) {
     case MAIL_CLEANUP_CODE:
         word_code(mail, ret);
+        break;
+    case MAIL_CUSTOMER_FROZEN:
+        word_frozen(mail, ret);
+        break;
+    case MAIL_CUSTOMER_RECOVERED:
+        word_recovered(mail, ret);
         break;
     }
 }

@@ -2,13 +2,13 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/email.h"
 #include "limits/store.h"
 #include "ops/commands.h"
 #include "ops/database.h"
 #include "ops/options.h"
-#include "recovery/email.h"
 
-#define CHARGES_OF_KEY_MAX 2
+#define CHARGES_OF_KEY_MAX 3
 
 /* "ip:ADDRESS" and so on: every tier that counts under it. */
 static enum err charges_named(struct str key, const struct digest *identifier_key, struct charge *into,
@@ -25,15 +25,17 @@ static enum err charges_named(struct str key, const struct digest *identifier_ke
     }
     if (!arena || !str_split(&subject, ':', &kind))
         return why_set(why, ERR_INPUT, "no key was given");
-    *ret_count = 2;
+    *ret_count = 3;
     if (str_eq(kind, STR("ip")) && ip_parse(subject, &ip) == OK) {
         into[0] = charge_ip(TIER_IP, identifier_key, &ip);
         into[1] = charge_ip(TIER_PROBE, identifier_key, &ip);
+        into[2] = charge_ip(TIER_LOGIN_IP, identifier_key, &ip);
         return OK;
     }
     if (str_eq(kind, STR("email")) && email_normalise(arena, subject, &email) == OK) {
         into[0] = charge_email(TIER_EMAIL, identifier_key, email);
         into[1] = charge_email(TIER_EMAIL_VALIDATE, identifier_key, email);
+        into[2] = charge_email(TIER_LOGIN, identifier_key, email);
         return OK;
     }
     return why_set(why, ERR_INPUT, "\"%.*s\" is not ip:ADDRESS, email:ADDRESS or global", STR_ARGS(key));

@@ -1,11 +1,11 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/email.h"
 #include "ops/commands.h"
 #include "ops/database.h"
 #include "ops/options.h"
 #include "recovery/audit.h"
-#include "recovery/email.h"
 
 /* What to look for: a correlation id as it is, an address by its keyed hash. */
 static enum err subject_of(const struct settings *s, struct str word, struct pg_call *ret,

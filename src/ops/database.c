@@ -142,13 +142,23 @@ enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct 
 
 enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why)
 {
-    enum err e = pg_check_statements(pg, statements, COUNT_OF(statements), why);
-    if (e || (e = pg_check_statements(pg, limits_statements, limits_statement_count, why)) ||
-        (e = pg_check_statements(pg, work_statements, work_statement_count, why)) ||
-        (e = pg_check_statements(pg, mail_statements, mail_statement_count, why)) ||
-        (e = pg_check_statements(pg, audit_statements, audit_statement_count, why)) ||
-        (e = pg_check_statements(pg, cleanup_statements, cleanup_statement_count, why)))
-        return e;
+    const struct {
+        const struct statement *const *all;
+        size_t count;
+    } rooms[] = {
+        {statements, COUNT_OF(statements)},
+        {limits_statements, limits_statement_count},
+        {work_statements, work_statement_count},
+        {mail_statements, mail_statement_count},
+        {audit_statements, audit_statement_count},
+        {cleanup_statements, cleanup_statement_count},
+        {customers_statements, customers_statement_count},
+    };
+    for (size_t i = 0; i < COUNT_OF(rooms); i++) {
+        enum err e = pg_check_statements(pg, rooms[i].all, rooms[i].count, why);
+        if (e)
+            return e;
+    }
     const struct statement *const owned[] = {&orphans->has_company, &orphans->have_company, &orphans->list};
     struct why drift;
     if (pg_check_statements(pg, owned, COUNT_OF(owned), &drift))

@@ -207,5 +207,7 @@ struct tier_table settings_tiers(const struct settings *s)
                                    [TIER_EMAIL] = s->limit_email,
                                    [TIER_EMAIL_VALIDATE] = s->limit_email,
                                    [TIER_PROBE] = s->limit_probe,
+                                   [TIER_LOGIN] = s->limit_login,
+                                   [TIER_LOGIN_IP] = s->limit_login,
                                }};
 }

@@ -61,6 +61,10 @@ struct settings {
     int64_t audit_retention_ms;
     struct limit limit_global, limit_ip, limit_email, limit_probe;
 
+    /* Account deletion */
+    int64_t grace_ms;
+    struct limit limit_login;
+
     /* Mail; NULL where a provider is not used */
     const char *mail_from; /* "addr" or "Name <addr>" */
     const char *resend_api_key, *resend_url;

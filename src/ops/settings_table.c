@@ -32,6 +32,7 @@ static const char *const level_words[] = {
 #define DATABASE .group = "Database"
 #define HTTP .group = "HTTP"
 #define RECOVERY .group = "Registration recovery"
+#define DELETION .group = "Account deletion"
 #define MAIL .group = "Mail"
 #define RUNNING .group = "Files, keys and logs"
 
@@ -104,6 +105,13 @@ const struct setting settings_rows[] = {
      .help = "Clean-up requests for one e-mail address; asking for a code and trying one are counted apart."},
     {RECOVERY, ROW("LIMIT_PROBE", limit, limit_probe, struct limit), .standard = "30/60", .reloadable = true,
      .help = "Requests to check-email-status of one client address; IPv6 counts by /64."},
+
+    {DELETION, ROW("GRACE", duration, grace_ms, int64_t), .min = 1000, .max = 315360000000, .standard = "30d",
+     .reloadable = true,
+     .help = "How long a frozen customer can still recover; from then on the next expiry pass deletes it."},
+    {DELETION, ROW("LIMIT_LOGIN", limit, limit_login, struct limit), .standard = "10/900", .reloadable = true,
+     .help =
+         "Passwords tried for one e-mail address or user, and as many from one client address; IPv6 counts by /64."},
 
     {MAIL, ROW("MAIL_FROM", mail_from, mail_from, const char *), .standard_words = "none; required with a provider",
      .help = "Whom mails come from, as the providers know it: an address, or a name and an address in angle brackets."},

@@ -1,7 +1,7 @@
 #include "recovery/body.h"
 
+#include "base/email.h"
 #include "base/json.h"
-#include "recovery/email.h"
 
 static enum err read_who(struct arena *arena, const json_t *body, struct body *ret)
 {

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/email.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "limits/headers.h"
 #include "recovery/body.h"
-#include "recovery/email.h"
 
 /* For a look-up, beside the company query's own time-out. */
 #define LOOKUP_NS (2 * NS_PER_S)

@@ -17,8 +17,15 @@ const struct statement work_insert = {
     .columns = "id:int8",
 };
 
-const struct statement *const work_statements[] = {&work_insert, &work_delete, &work_change,
-                                                   &work_renew,  &work_claim,  &work_census};
+const struct statement work_insert_free = {
+    .name = "work_insert_free",
+    .sql = "INSERT INTO reclaim.work_items (kind, payload) VALUES ($1, $2::jsonb) RETURNING id",
+    .params = 2,
+    .columns = "id:int8",
+};
+
+const struct statement *const work_statements[] = {&work_insert, &work_insert_free, &work_delete, &work_change,
+                                                   &work_renew,  &work_claim,       &work_census};
 const size_t work_statement_count = COUNT_OF(work_statements);
 
 struct work_item *item_new(struct engine *engine, const struct work_kind *kind, struct str payload)
@@ -62,6 +69,11 @@ struct work_item *work_promise(struct engine *engine, const struct work_kind *ki
                                    .args = {pg_text(kind->name), pg_text(item->bytes), pg_i64(engine->number),
                                             pg_i64(engine->lease_ns / NS_PER_US)}};
     return item;
+}
+
+struct pg_call work_leave(const char *kind, const char *payload)
+{
+    return (struct pg_call){.ask = &work_insert_free, .args = {pg_text(kind), pg_text(payload)}};
 }
 
 enum work_hold work_hold(const struct work_item *item, int64_t for_ns)

@@ -1,6 +1,6 @@
 /* Addresses: whatever is taken has one form, and that form is taken as it is. */
+#include "base/email.h"
 #include "fuzz.h"
-#include "recovery/email.h"
 
 static void check_form(struct arena *arena, struct str email)
 {

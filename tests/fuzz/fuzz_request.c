@@ -1,9 +1,9 @@
 /* JSON requests: the bodies of the probe and of both steps of the clean-up, under both contracts. */
+#include "base/email.h"
 #include "base/json.h"
 #include "fuzz.h"
 #include "recovery/body.h"
 #include "recovery/contract.h"
-#include "recovery/email.h"
 
 static void check_who(struct arena *arena, enum err e, const struct body *body)
 {

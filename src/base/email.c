@@ -1,4 +1,4 @@
-#include "recovery/email.h"
+#include "base/email.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* The one place where an e-mail address becomes the form that is looked up, hashed and locked. */
-#ifndef RECOVERY_EMAIL_H
-#define RECOVERY_EMAIL_H
+#ifndef BASE_EMAIL_H
+#define BASE_EMAIL_H
 
 #include "base/arena.h"
 

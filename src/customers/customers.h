@@ -1,0 +1,52 @@
+/* Customers over HTTP: signing in, asking for deletion and taking it back, and what admins may do. */
+#ifndef CUSTOMERS_CUSTOMERS_H
+#define CUSTOMERS_CUSTOMERS_H
+
+#include "auth/who.h"
+#include "customers/change.h"
+#include "limits/admission.h"
+
+struct verifier;
+
+struct customers {
+    struct who *who;
+    struct admission *admission;
+    const struct digest *identifier_key; /* hashes addresses and clients for the limits */
+    const struct jwt_keys *tokens;       /* signs what login hands out */
+    struct post *post;
+    const struct work_kind *hangup; /* see struct change_needs */
+    _Atomic int64_t grace_ms;
+    _Atomic(struct pool *) pool; /* NULL until the database is ready */
+    struct engine *engine;
+    struct verifier *verifier;
+};
+
+/* The database and the work engine are ready. */
+enum err customers_open(struct customers *room, struct pool *pool, struct engine *engine) MUST_CHECK;
+void customers_close(struct customers *room); /* after the last request */
+
+/* POST /auth/login; anyone may ask. Its route's room is a struct customers. */
+void login_handle(struct request *rq);
+
+/* Behind who_guard: */
+void unregister_handle(struct request *rq, const struct caller *caller, void *customers);  /* POST /auth/unregister */
+void recover_own_handle(struct request *rq, const struct caller *caller, void *customers); /* DELETE /auth/unregister */
+void customer_show_handle(struct request *rq, const struct caller *caller, void *customers);
+void customers_list_handle(struct request *rq, const struct caller *caller, void *customers);
+void customer_freeze_handle(struct request *rq, const struct caller *caller, void *customers);
+void customer_recover_handle(struct request *rq, const struct caller *caller, void *customers);
+
+/* What the handlers share: */
+struct actor actor_of(struct request *rq, const struct caller *caller);
+struct change_needs customers_needs(struct customers *room);
+
+/* Composes the mails of customers for items that were taken over; mail_settings.compose. The context is a struct
+ * customers. ERR_INPUT for templates of other rooms. */
+enum err customers_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret);
+/* Drops audit rows that are old enough. */
+enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns) MUST_CHECK;
+
+extern const struct statement *const customers_statements[];
+extern const size_t customers_statement_count;
+
+#endif

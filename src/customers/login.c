@@ -1,0 +1,147 @@
+/* POST /auth/login: an address and its password for a token. Frozen customers may, so that they can recover.
+ *
+ * An address that nobody has takes the same way, and as long: the check runs against a hash that matches nothing. */
+#include <stdio.h>
+#include <string.h>
+
+#include "auth/errand.h"
+#include "auth/verifier.h"
+#include "base/clock.h"
+#include "base/digest.h"
+#include "base/email.h"
+#include "base/json.h"
+#include "base/metrics.h"
+#include "customers/customers.h"
+#include "customers/statements.h"
+#include "limits/headers.h"
+
+#define TOKEN_LIFE_S 3600
+
+METRIC_COUNTER(logins, "reclaim_logins_total", "Passwords tried at /auth/login.", "outcome");
+
+struct login {
+    struct errand errand;
+    struct ticket ticket;
+    struct verification check;
+    struct customers *room;
+    struct request *rq;
+    struct str email, password, hash;
+    char user_id[37];
+    bool banned;
+};
+
+static void hand_out(struct login *l)
+{
+    AUTO(buf) struct buf token = buf_new(4096);
+    AUTO(buf) struct buf out = buf_new(8192);
+    int64_t now_us = clock_wall_us();
+    struct jwt_grant grant = {.role = "authenticated",
+                              .sub = l->user_id,
+                              .issued_us = now_us,
+                              .expires_us = now_us + TOKEN_LIFE_S * INT64_C(1000000)};
+    enum err e = jwt_sign_hs256(l->room->tokens, &grant, &token);
+    if (e) {
+        reply_fault(l->rq, e);
+        return;
+    }
+    struct json_writer w = json_to(&out);
+    json_open(&w, '{');
+    json_key(&w, "token");
+    json_str(&w, buf_str(&token));
+    json_key(&w, "expires_in");
+    json_i64(&w, TOKEN_LIFE_S);
+    json_close(&w, '}');
+    counter_add(&logins, 1, "ok");
+    reply_json(l->rq, 200, buf_str(&out));
+    secret_wipe(token.at, token.len);
+    secret_wipe(out.at, out.len);
+}
+
+static void verified(struct verification *v)
+{
+    struct login *l = OWNER_OF(v, struct login, check);
+    if (v->err) {
+        reply_fault(l->rq, v->err);
+    } else if (!v->matches || l->banned || !*l->user_id) {
+        counter_add(&logins, 1, "wrong");
+        reply_header(l->rq, "WWW-Authenticate", "Bearer");
+        reply_refuse(l->rq, 401, "INVALID_CREDENTIALS", "Address and password do not match.");
+    } else {
+        hand_out(l);
+    }
+}
+
+static enum err read_user(struct errand *errand, struct pg *pg)
+{
+    struct login *l = OWNER_OF(errand, struct login, errand);
+    struct pg_call call = {.ask = &login_find_user, .args = {pg_text(l->email.at)}};
+    enum err e = pg_ask(pg, &call, errand->job.deadline_ns);
+    if (e || call.rows == 0)
+        return e;
+    l->hash = arena_copy(l->rq->arena, pg_get(&call, 0, 1));
+    l->banned = pg_get_bool(&call, 0, 2);
+    return str_copy(pg_get(&call, 0, 0), l->user_id, sizeof l->user_id);
+}
+
+static void check(struct errand *errand)
+{
+    struct login *l = OWNER_OF(errand, struct login, errand);
+    l->check = (struct verification){.password = l->password, .hash = l->hash, .verified = verified};
+    enum err e = verifier_ask(l->room->verifier, &l->check);
+    if (e)
+        reply_fault(l->rq, e);
+}
+
+static void admitted(struct ticket *ticket)
+{
+    struct login *l = OWNER_OF(ticket, struct login, ticket);
+    if (ticket->verdict == VERDICT_FAULT) {
+        reply_fault(l->rq, ticket->fault);
+        return;
+    }
+    limit_headers(l->rq, ticket);
+    if (ticket->verdict == VERDICT_REFUSED) {
+        counter_add(&logins, 1, "limited");
+        reply_refuse(l->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
+        return;
+    }
+    errand_go(&l->errand, atomic_load(&l->room->pool));
+}
+
+static bool read_body(struct login *l)
+{
+    struct why why;
+    struct str email, password;
+    AUTO(json) json_t *body = json_read_object(l->rq->body, &why);
+    if (!body || json_get_str(body, "email", &email) || json_get_str(body, "password", &password)) {
+        reply_refuse(l->rq, 400, "INVALID_BODY", "The body must be a JSON object with the strings email and password.");
+        return false;
+    }
+    if (email_normalise(l->rq->arena, email, &l->email)) {
+        reply_refuse(l->rq, 400, "INVALID_EMAIL", "email is not an e-mail address.");
+        return false;
+    }
+    l->password = arena_copy(l->rq->arena, password);
+    return true;
+}
+
+void login_handle(struct request *rq)
+{
+    struct customers *room = rq->route->room;
+    struct login *l = errand_new(rq, sizeof *l, read_user, check);
+    if (!l)
+        return;
+    l->room = room;
+    l->rq = rq;
+    if (!room->tokens || !jwt_keys_can_sign(room->tokens)) {
+        reply_refuse(rq, 503, "LOGIN_ELSEWHERE",
+                     "Reclaim has no secret to sign tokens with (RECLAIM_JWT_SECRET): sign in where yours are issued.");
+        return;
+    }
+    if (!read_body(l))
+        return;
+    l->ticket.decided = admitted;
+    ticket_charge(room->admission, &l->ticket, charge_email(TIER_LOGIN, room->identifier_key, l->email));
+    ticket_charge(room->admission, &l->ticket, charge_ip(TIER_LOGIN_IP, room->identifier_key, &rq->client));
+    admission_ask(room->admission, &l->ticket);
+}

@@ -1,0 +1,131 @@
+#include "customers/statements.h"
+
+#include "base/defs.h"
+#include "customers/customers.h"
+
+/* For people: "18 March 2026, 12:00 UTC". */
+#define FOR_PEOPLE(time) "pg_catalog.to_char(" time " AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY, HH24:MI \"UTC\"')"
+#define GRACE(ms) ms "::int8 * interval '1 millisecond'"
+
+const struct statement customer_lock = {
+    .name = "customer_lock",
+    .sql =
+        "SELECT c.status::text AS status, reclaim.customer_object(c)::text AS object, coalesce(c.email, '')::text AS "
+        "email FROM reclaim.customer_customers c WHERE c.id = $1::uuid FOR UPDATE",
+    .params = 1,
+    .columns = "status:text object:text email:text",
+};
+
+/* Billing has the freeze with the transaction itself; the other layers say when they have it. */
+const struct statement customer_freeze = {
+    .name = "customer_freeze",
+    .sql = "UPDATE reclaim.customer_customers c SET status = 'frozen', tm_deletion_scheduled = t.now,"
+           " frozen_billing_at = t.now FROM (SELECT pg_catalog.clock_timestamp() AS now) t WHERE c.id = $1::uuid"
+           " RETURNING reclaim.customer_object(c)::text AS object",
+    .params = 1,
+    .columns = "object:text",
+};
+
+const struct statement customer_recover = {
+    .name = "customer_recover",
+    .sql = "UPDATE reclaim.customer_customers c SET status = 'active' WHERE c.id = $1::uuid"
+           " RETURNING reclaim.customer_object(c)::text AS object",
+    .params = 1,
+    .columns = "object:text",
+};
+
+const struct statement customer_publish = {
+    .name = "customer_publish",
+    .sql = "INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)"
+           " SELECT c.version, $2, c.id, reclaim.customer_object(c)::jsonb FROM reclaim.customer_customers c"
+           " WHERE c.id = $1::uuid",
+    .params = 2,
+    .columns = "",
+};
+
+const struct statement customer_hold_bills = {
+    .name = "customer_hold_bills",
+    .sql = "UPDATE reclaim.billing_accounts SET status = 'frozen',"
+           " hold_reasons = pg_catalog.array_append(hold_reasons, 'account_frozen')"
+           " WHERE customer_id = $1::uuid AND status <> 'deleted' AND NOT 'account_frozen' = ANY (hold_reasons)",
+    .params = 1,
+    .columns = "",
+};
+
+/* A hold for another reason stays: only what the freeze did is undone. */
+const struct statement customer_free_bills = {
+    .name = "customer_free_bills",
+    .sql = "UPDATE reclaim.billing_accounts SET"
+           " status = CASE WHEN hold_reasons <@ ARRAY['account_frozen'] THEN 'active' ELSE status END,"
+           " hold_reasons = pg_catalog.array_remove(hold_reasons, 'account_frozen')"
+           " WHERE customer_id = $1::uuid AND status <> 'deleted' AND 'account_frozen' = ANY (hold_reasons)",
+    .params = 1,
+    .columns = "",
+};
+
+const struct statement customer_write_log = {
+    .name = "customer_write_log",
+    .sql = "INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, outcome, correlation_id)"
+           " VALUES ($1::uuid, $2, $3, $4::uuid, $5, $6::uuid)",
+    .params = 6,
+    .columns = "",
+};
+
+const struct statement customer_show = {
+    .name = "customer_show",
+    .sql = "SELECT reclaim.customer_object(c)::text AS object, c.status::text AS status"
+           " FROM reclaim.customer_customers c WHERE c.id = $1::uuid",
+    .params = 1,
+    .columns = "object:text status:text",
+};
+
+const struct statement customers_list = {
+    .name = "customers_list",
+    .sql = "SELECT c.id, reclaim.customer_object(c)::text AS object FROM reclaim.customer_customers c"
+           " WHERE ($1::text IS NULL OR c.status = $1) AND ($2::uuid IS NULL OR c.id > $2::uuid)"
+           " ORDER BY c.id LIMIT $3::int8",
+    .params = 3,
+    .columns = "id:uuid object:text",
+};
+
+const struct statement customer_read_mail = {
+    .name = "customer_read_mail",
+    .sql = "SELECT c.status::text AS status, coalesce(c.email, '')::text AS email,"
+           " coalesce(" FOR_PEOPLE(
+               "c.tm_deletion_scheduled + " GRACE("$2")) ", '') AS effective"
+                                                         " FROM reclaim.customer_customers c WHERE c.id = $1::uuid",
+    .params = 2,
+    .columns = "status:text email:text effective:text",
+};
+
+const struct statement customers_prune_log = {
+    .name = "customers_prune_log",
+    .sql = "DELETE FROM reclaim.customer_log WHERE id IN (SELECT id FROM reclaim.customer_log"
+           " WHERE created_at < pg_catalog.clock_timestamp() - $1::int8 * interval '1 millisecond' LIMIT 10000)",
+    .params = 1,
+    .columns = "",
+};
+
+const struct statement login_find_user = {
+    .name = "login_find_user",
+    .sql = "SELECT id, coalesce(encrypted_password, '')::text AS hash,"
+           " coalesce(banned_until > pg_catalog.now(), false) AS banned"
+           " FROM auth.users WHERE email = $1 AND NOT is_sso_user AND deleted_at IS NULL",
+    .params = 1,
+    .columns = "id:uuid hash:text banned:bool",
+};
+
+const struct statement login_find_proof = {
+    .name = "login_find_proof",
+    .sql = "SELECT CASE WHEN NOT is_sso_user THEN nullif(encrypted_password, '') END::text AS hash"
+           " FROM auth.users WHERE id = $1::uuid AND deleted_at IS NULL",
+    .params = 1,
+    .columns = "hash:text",
+};
+
+const struct statement *const customers_statements[] = {
+    &customer_lock,       &customer_freeze,    &customer_recover, &customer_publish, &customer_hold_bills,
+    &customer_free_bills, &customer_write_log, &customer_show,    &customers_list,   &customer_read_mail,
+    &customers_prune_log, &login_find_user,    &login_find_proof,
+};
+const size_t customers_statement_count = COUNT_OF(customers_statements);
