@@ -43,6 +43,29 @@ static void add(struct routes *r, struct route route)
     r->routes[r->router.route_count++] = route;
 }
 
+/* A route for people who are known. */
+static void add_guarded(struct routes *r, const struct routes_needs *needs, enum method method, const char *path,
+                        unsigned admits, void (*handle)(struct request *, const struct caller *, void *), void *room)
+{
+    struct guarded *guarded = &r->guarded[r->router.route_count];
+    *guarded = (struct guarded){needs->who, admits, handle, room};
+    add(r, (struct route){.method = method, .path = path, .handle = who_guard, .room = guarded});
+}
+
+#define SELF (ADMITS_CUSTOMER | ADMITS_FROZEN)
+
+static void add_customers(struct routes *r, const struct routes_needs *needs)
+{
+    struct customers *room = &r->customers;
+    add(r, (struct route){.method = METHOD_POST, .path = "/auth/login", .handle = login_handle, .room = room});
+    add_guarded(r, needs, METHOD_POST, "/auth/unregister", SELF, unregister_handle, room);
+    add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", SELF, recover_own_handle, room);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMITS_ADMIN, customers_list_handle, room);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}", ADMITS_ADMIN | SELF, customer_show_handle, room);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/freeze", ADMITS_ADMIN, customer_freeze_handle, room);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/recover", ADMITS_ADMIN, customer_recover_handle, room);
+}
+
 static void furnish(struct routes *r, const struct contract *contract, const struct settings *s,
                     const struct routes_needs *needs)
 {
@@ -52,6 +75,11 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->probe.admission = r->cleanup.admission = needs->admission;
     r->cleanup.code_keys = needs->code_keys;
     r->cleanup.post = needs->post;
+    r->customers.who = needs->who;
+    r->customers.admission = needs->admission;
+    r->customers.identifier_key = needs->identifier_key;
+    r->customers.tokens = needs->tokens;
+    r->customers.post = needs->post;
     r->cleanup.uniform = s->enumeration == ENUMERATION_UNIFORM;
 }
 
@@ -75,6 +103,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
                           .room = &r->cleanup,
                           .hold = &r->cleanup.hold});
     add(r, (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi});
+    add_customers(r, needs);
     if (needs->has_mailbox) {
         add(r, (struct route){.method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .room = &r->mailbox});
         add(r,
@@ -91,16 +120,21 @@ void routes_configure(struct routes *r, const struct settings *s)
     atomic_store(&r->probe.timeout_ms, s->probe_timeout_ms);
     atomic_store(&r->cleanup.hold.hold_ms, s->hold_ms);
     atomic_store(&r->cleanup.hold.sigma_ms, s->hold_sigma_ms);
+    atomic_store(&r->customers.grace_ms, s->grace_ms);
+    if (r->customers.who)
+        who_set_grace(r->customers.who, s->grace_ms);
 }
 
 enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine)
 {
     cleanup_open(&r->cleanup, pool, engine);
     atomic_store(&r->mailbox.pool, pool);
-    return probe_open(&r->probe, pool);
+    enum err e = customers_open(&r->customers, pool, engine);
+    return e ? e : probe_open(&r->probe, pool);
 }
 
 void routes_close(struct routes *r)
 {
     probe_close(&r->probe);
+    customers_close(&r->customers);
 }

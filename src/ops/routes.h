@@ -2,16 +2,21 @@
 #ifndef OPS_ROUTES_H
 #define OPS_ROUTES_H
 
+#include "customers/customers.h"
 #include "http/router.h"
 #include "ops/mailbox.h"
 #include "ops/settings.h"
 #include "recovery/cleanup.h"
 #include "recovery/probe.h"
 
+#define ROUTES_MAX 48
+
 struct routes {
     struct router router;
     struct family families[2];
-    struct route routes[6];
+    struct route routes[ROUTES_MAX];
+    struct guarded guarded[ROUTES_MAX];
+    struct customers customers;
     struct probe probe;
     struct cleanup cleanup;
     struct mailbox mailbox;
@@ -24,6 +29,8 @@ struct routes_needs {
     const struct code_keys *code_keys;
     struct admission *admission;
     struct post *post;
+    struct who *who;
+    const struct jwt_keys *tokens;
     bool has_mailbox; /* mails stay here, and are shown */
 };
 

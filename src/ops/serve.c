@@ -44,7 +44,9 @@ struct generation {
 struct app {
     bool demo;
     _Atomic(struct generation *) now;
-    struct digest key_fingerprint, identifier_key;
+    struct digest key_fingerprint, identifier_key, access_key_hasher;
+    struct jwt_keys *tokens;
+    struct who *who;
     struct code_keys code_keys;
     sigset_t signals;
     struct cluster *cluster;
@@ -203,7 +205,7 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
     const struct settings *s = settings_now(context);
     struct tier_table tiers = settings_tiers(s);
     enum err e = limits_prune(pg, &tiers, deadline_ns);
-    if (e || (e = cleanup_purge_codes(pg, deadline_ns)))
+    if (e || (e = cleanup_purge_codes(pg, deadline_ns)) || (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)))
         return e;
     return audit_prune(pg, s->audit_retention_ms, deadline_ns);
 }
@@ -223,7 +225,9 @@ static enum err open_rooms(struct app *app, const char *url, const char *direct,
     if (!(app->engine = work_start(&work, why)))
         return ERR_MEMORY;
     enum err e = admission_open(app->admission, direct, app->pool, why);
-    return e ? e : routes_open(&app->routes, app->pool, app->engine);
+    if (e || (e = who_open(app->who, direct, app->pool, why)))
+        return e;
+    return routes_open(&app->routes, app->pool, app->engine);
 }
 
 /* Everything that must hold before a request may reach the database. ERR_CLOSED and ERR_TIMEOUT: try again later. */
@@ -329,6 +333,8 @@ static enum err read_key(struct app *app, const struct settings *s, struct why *
     if (!e)
         e = digest_derive(str_of(key), IDENTIFIER_PURPOSE, &app->identifier_key);
     if (!e)
+        e = digest_derive(str_of(key), ACCESS_KEY_PURPOSE, &app->access_key_hasher);
+    if (!e)
         e = code_keys_derive(str_of(key), &app->code_keys);
     secret_wipe(key, sizeof key);
     return e;
@@ -340,6 +346,31 @@ static bool has_mailbox(const struct app *app, const struct settings *s)
     return !s->resend_api_key && !s->sendgrid_api_key && !s->smtp_url && (app->demo || !s->database_url);
 }
 
+/* Whose mail it is: every template of customers is named so. */
+static enum err compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
+{
+    struct app *app = context;
+    struct str template;
+    if (json_get_str(payload, "template", &template))
+        return ERR_INPUT;
+    return str_starts(template, STR("customer-"))
+               ? customers_compose(&app->routes.customers, pg, payload, deadline_ns, ret)
+               : cleanup_compose(&app->routes.cleanup, pg, payload, deadline_ns, ret);
+}
+
+/* Who may sign tokens and how they are checked; without a key every token is refused. */
+static enum err open_who(struct app *app, const struct settings *s, struct why *why)
+{
+    enum err e = settings_token_keys(s, app->demo, &app->tokens, why);
+    if (e)
+        return e;
+    if (!jwt_keys_can_verify(app->tokens))
+        log_warn("no key for tokens is set: only API keys are known",
+                 F_STR("settings", "RECLAIM_JWT_SECRET or RECLAIM_JWKS_FILE"));
+    app->who = who_new(&(struct who_config){app->tokens, &app->access_key_hasher});
+    return app->who ? OK : why_set(why, ERR_MEMORY, "no memory for who is asking");
+}
+
 static enum err open_post(struct app *app, const struct settings *s, struct why *why)
 {
     struct mail_settings mail = {.from = s->mail_from ? s->mail_from : "Reclaim <reclaim@example.com>",
@@ -349,8 +380,8 @@ static enum err open_post(struct app *app, const struct settings *s, struct why 
                                  .sendgrid_url = s->sendgrid_url,
                                  .smtp_url = s->smtp_url,
                                  .mailbox = has_mailbox(app, s),
-                                 .compose = cleanup_compose,
-                                 .compose_context = &app->routes.cleanup};
+                                 .compose = compose,
+                                 .compose_context = app};
     enum err e = post_new(&mail, &app->post, why);
     if (!e && !post_has_provider(app->post))
         log_warn("no mail provider is set: codes cannot be sent",
@@ -374,11 +405,12 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     if (!(app->admission = admission_new()))
         return why_set(why, ERR_MEMORY, "no memory for the limits");
     configure_limits(app, s);
-    if ((e = open_post(app, s, why)))
+    if ((e = open_post(app, s, why)) || (e = open_who(app, s, why)))
         return e;
     routes_init(&app->routes, s,
                 &(struct routes_needs){&app->orphans, &app->identifier_key, &app->code_keys, app->admission, app->post,
-                                       has_mailbox(app, s)});
+                                       app->who, app->tokens, has_mailbox(app, s)});
+    routes_configure(&app->routes, s);
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);
     if (!s->database_url && (e = cluster_start(s->data_dir, &app->cluster, why)))
@@ -411,6 +443,8 @@ static bool close_app(struct app *app)
     leader_stop(app->leader);
     if (clean) { /* otherwise an answer is still being worked on, and needs them */
         routes_close(&app->routes);
+        who_free(app->who);
+        jwt_keys_free(app->tokens);
         admission_free(app->admission);
         work_free(app->engine);
         post_free(app->post);
