@@ -2,6 +2,7 @@
 
 #include <stdio.h>
 
+#include "auth/access_keys.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "limits/store.h"
@@ -104,6 +105,11 @@ enum err database_identifier_key(const struct settings *s, struct digest *ret, s
     return derive(s, IDENTIFIER_PURPOSE, ret, why);
 }
 
+enum err database_access_key_hasher(const struct settings *s, struct digest *ret, struct why *why)
+{
+    return derive(s, ACCESS_KEY_PURPOSE, ret, why);
+}
+
 static enum err compare_key(const struct pg_call *stored, const struct digest *fingerprint, struct why *why)
 {
     char hex[DIGEST_HEX_LEN + 1];
@@ -146,6 +152,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
     if (e || (e = pg_check_statements(pg, limits_statements, limits_statement_count, why)) ||
         (e = pg_check_statements(pg, work_statements, work_statement_count, why)) ||
         (e = pg_check_statements(pg, mail_statements, mail_statement_count, why)) ||
+        (e = pg_check_statements(pg, access_key_statements, access_key_statement_count, why)) ||
         (e = pg_check_statements(pg, audit_statements, audit_statement_count, why)) ||
         (e = pg_check_statements(pg, cleanup_statements, cleanup_statement_count, why)))
         return e;
