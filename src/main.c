@@ -69,6 +69,31 @@ static const struct command {
      "\n"
      "  --config FILE  settings from an INI file; the environment wins\n",
      command_locks},
+    {"token", "token --role admin|authenticated [--sub UUID] [--ttl AGE] [--config FILE]",
+     "a signed token for the API, alone on standard output",
+     "Signs a JSON Web Token with RECLAIM_JWT_SECRET, or with the secret that `reclaim serve --demo` made into\n"
+     "RECLAIM_DATA_DIR. Whoever has the token can use it until it expires.\n"
+     "\n"
+     "  --role ROLE    admin may do everything (the claim role is service_role); authenticated is the customer that\n"
+     "                 belongs to the user --sub\n"
+     "  --sub UUID     the user's id in auth.users\n"
+     "  --ttl AGE      how long it is good, such as 15m or 30d (1h)\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_token},
+    {"key", "key create|revoke|list [KEY] --customer ID [--name TEXT] [--format table|json] [--config FILE]",
+     "API keys of a customer",
+     "  create --customer ID   makes a key and prints it alone on standard output, once: only a hash of it is stored\n"
+     "  revoke KEY             ends a key, given by its id (as `list` and `create` tell it) or by the key itself; it\n"
+     "                         stops working at every instance at once\n"
+     "  revoke --customer ID   ends all keys of the customer\n"
+     "  list --customer ID     id, beginning, name and times of each, the revoked ones too\n"
+     "\n"
+     "  --name TEXT            what the key is for, for `list`\n"
+     "  --format FORMAT        of `list`: table or json (table)\n"
+     "  --config FILE          settings from an INI file; the environment wins\n"
+     "\n"
+     "Keys are hashed under RECLAIM_SECRET_KEY, which must be the servers'.\n",
+     command_key},
     {"doctor", "doctor [--config FILE]", "checks settings, database, privileges, indexes; says what to fix",
      "Looks at everything Reclaim needs and prints a line for each: ok, warn, or FAIL with what to do about it.\n"
      "Exits with 1 when something failed.\n"

@@ -60,31 +60,41 @@ bool access_key_name_is_fine(struct str name)
     return true;
 }
 
-#define TIME(column) "to_char(" column " AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"')"
+/* Both are an operator's doing, and leave a line in the customer's log. */
 
+/* A deletion that is under way is waited for: it revokes the keys that it sees. */
 const struct statement access_key_insert = {
     .name = "access_key_insert",
-    .sql = "INSERT INTO reclaim.access_keys (customer_id, key_hash, prefix, name)"
-           " VALUES ($1::uuid, $2, $3, $4) RETURNING id, " TIME("created_at") " AS created_at",
+    .sql = "WITH made AS (INSERT INTO reclaim.access_keys (customer_id, key_hash, prefix, name)"
+           "  SELECT c.id, $2, $3, $4 FROM reclaim.customer_customers c"
+           "  WHERE c.id = $1::uuid AND c.status <> 'deleted' FOR SHARE RETURNING id, customer_id),"
+           " log AS (INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, outcome)"
+           "  SELECT customer_id, 'key_create', 'operator', id, 'done' FROM made)"
+           " SELECT id FROM made",
     .params = 4,
-    .columns = "id:uuid created_at:text",
+    .columns = "id:uuid",
 };
 
 const struct statement access_key_revoke = {
     .name = "access_key_revoke",
-    .sql = "UPDATE reclaim.access_keys SET revoked_at = clock_timestamp()"
-           " WHERE id = $1::uuid AND customer_id = $2::uuid AND revoked_at IS NULL RETURNING id",
-    .params = 2,
+    .sql = "WITH gone AS (UPDATE reclaim.access_keys SET revoked_at = clock_timestamp()"
+           "  WHERE revoked_at IS NULL AND ($1::uuid IS NULL OR customer_id = $1::uuid)"
+           "  AND ($2::uuid IS NULL OR id = $2::uuid) AND ($3::text IS NULL OR key_hash = $3::text)"
+           "  AND ($1::uuid IS NOT NULL OR $2::uuid IS NOT NULL OR $3::text IS NOT NULL) RETURNING id, customer_id),"
+           " log AS (INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, outcome)"
+           "  SELECT customer_id, 'key_revoke', 'operator', id, 'done' FROM gone)"
+           " SELECT id FROM gone",
+    .params = 3,
     .columns = "id:uuid",
 };
 
 const struct statement access_keys_list = {
     .name = "access_keys_list",
-    .sql = "SELECT id, prefix, name, " TIME("created_at") " AS created_at, " TIME(
-        "revoked_at") " AS revoked_at"
-                      " FROM reclaim.access_keys WHERE customer_id = $1::uuid ORDER BY created_at, id",
+    .sql = "SELECT id, prefix, name, reclaim.rfc3339(created_at) AS created_at,"
+           " reclaim.rfc3339(last_used_at) AS last_used_at, reclaim.rfc3339(revoked_at) AS revoked_at"
+           " FROM reclaim.access_keys k WHERE customer_id = $1::uuid ORDER BY k.created_at, id",
     .params = 1,
-    .columns = "id:uuid prefix:text name:text created_at:text revoked_at:text",
+    .columns = "id:uuid prefix:text name:text created_at:text last_used_at:text revoked_at:text",
 };
 
 const struct statement access_key_find = {

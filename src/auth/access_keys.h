@@ -24,11 +24,14 @@ void access_key_prefix(const struct access_key *key, char into[ACCESS_KEY_PREFIX
 bool access_key_name_is_fine(struct str name); /* UTF-8 of bounded length without control characters; "" is */
 
 /* Of reclaim.access_keys. A key is live while revoked_at is null; the customer's own state is asked elsewhere. */
-extern const struct statement access_key_insert; /* $1 customer, $2 hash, $3 prefix, $4 name → id:uuid created_at:text;
-                                                     * no row for an unknown or deleted customer */
-extern const struct statement access_key_revoke; /* $1 key id, $2 customer → id:uuid; no row when not live or not his */
-extern const struct statement access_keys_list; /* $1 customer → id prefix name created_at last_used_at revoked_at */
-extern const struct statement access_key_find;  /* $1 hash → id:uuid customer_id:uuid; live ones only */
+/* $1 customer, $2 hash, $3 prefix, $4 name → id:uuid; no row when there is no such customer, or it is deleted */
+extern const struct statement access_key_insert;
+/* $1 customer, $2 key id, $3 hash: live keys to which all of them that are not null apply → id:uuid */
+extern const struct statement access_key_revoke;
+/* $1 customer → id:uuid prefix name created_at last_used_at revoked_at, the oldest first */
+extern const struct statement access_keys_list;
+/* $1 hash → id:uuid customer_id:uuid; a live one only */
+extern const struct statement access_key_find;
 extern const struct statement *const access_key_statements[];
 extern const size_t access_key_statement_count;
 

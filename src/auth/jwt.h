@@ -9,7 +9,7 @@
 
 #define JWT_MAX 8192      /* bytes of a token; longer ones are refused unread */
 #define JWT_SECRET_MIN 32 /* bytes: the digest's, as RFC 7518 demands */
-#define JWT_SECRET_MAX 1024
+#define JWT_SECRET_MAX 512
 #define JWT_LEEWAY_US 30000000 /* clocks may differ by this much */
 
 /* Immutable once loaded: any number of threads verify with it at once. */

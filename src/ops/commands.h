@@ -8,6 +8,8 @@ int command_orphans(int argc, char **argv);
 int command_limits(int argc, char **argv);
 int command_trace(int argc, char **argv);
 int command_locks(int argc, char **argv);
+int command_token(int argc, char **argv);
+int command_key(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
 #endif

@@ -2,8 +2,11 @@
 
 #include <stdio.h>
 
+#include "auth/access_keys.h"
+#include "auth/who.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "customers/customers.h"
 #include "limits/store.h"
 #include "recovery/cleanup.h"
 #include "recovery/probe.h"
@@ -104,6 +107,11 @@ enum err database_identifier_key(const struct settings *s, struct digest *ret, s
     return derive(s, IDENTIFIER_PURPOSE, ret, why);
 }
 
+enum err database_access_key_hasher(const struct settings *s, struct digest *ret, struct why *why)
+{
+    return derive(s, ACCESS_KEY_PURPOSE, ret, why);
+}
+
 static enum err compare_key(const struct pg_call *stored, const struct digest *fingerprint, struct why *why)
 {
     char hex[DIGEST_HEX_LEN + 1];
@@ -152,6 +160,8 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {mail_statements, mail_statement_count},
         {audit_statements, audit_statement_count},
         {cleanup_statements, cleanup_statement_count},
+        {access_key_statements, access_key_statement_count},
+        {who_statements, who_statement_count},
         {customers_statements, customers_statement_count},
     };
     for (size_t i = 0; i < COUNT_OF(rooms); i++) {

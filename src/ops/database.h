@@ -20,6 +20,8 @@ void database_cleanup(struct database *db);
 
 /* The key under which addresses and clients are hashed, for commands that look for one. */
 enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why) MUST_CHECK;
+/* The key under which API keys are hashed. */
+enum err database_access_key_hasher(const struct settings *s, struct digest *ret, struct why *why) MUST_CHECK;
 
 /* ERR_CONFLICT when the database was set up with another key than these settings': its hashes would be others'. */
 enum err database_same_key(const struct settings *s, struct pg *pg, struct why *why) MUST_CHECK;

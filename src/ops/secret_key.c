@@ -1,4 +1,4 @@
-/* The master key that Reclaim makes for itself: a file of the data directory that only its user can read. */
+/* Keys that Reclaim makes for itself: files of the data directory that only its user can read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -11,8 +11,14 @@
 #include "base/random.h"
 #include "ops/settings.h"
 
-#define KEY_FILE "secret-key"
 #define KEY_BYTES 32
+_Static_assert(JWT_SECRET_MIN == SECRET_KEY_MIN && JWT_SECRET_MAX == SECRET_KEY_MAX, "one kind of file holds both");
+
+/* The file of one key, in a directory that is open. */
+struct place {
+    const char *data_dir, *name;
+    int dir;
+};
 
 /* Of the key's bytes in URL-safe base64 without padding: 43 characters and a NUL. */
 #define KEY_ROOM sodium_base64_ENCODED_LEN(KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
@@ -60,29 +66,29 @@ static enum err give_to_owner_of(int dir, int fd)
 }
 
 /* A file of another name that gets its real one only when it is complete, and only if no one else was first. */
-static enum err write_key(int dir, const char *key)
+static enum err write_key(const struct place *p, const char *key)
 {
     char name[64], mark[37];
     random_uuid(mark);
-    snprintf(name, sizeof name, KEY_FILE ".%s", mark);
-    int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    snprintf(name, sizeof name, "%s.%s", p->name, mark);
+    int fd = openat(p->dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return ERR_SYSTEM;
-    enum err e = give_to_owner_of(dir, fd);
+    enum err e = give_to_owner_of(p->dir, fd);
     if (!e)
         e = write_all(fd, key, strlen(key));
-    if (!e && linkat(dir, name, dir, KEY_FILE, 0) != 0 && errno != EEXIST)
+    if (!e && linkat(p->dir, name, p->dir, p->name, 0) != 0 && errno != EEXIST)
         e = ERR_SYSTEM;
     int error = errno;
     close(fd);
-    unlinkat(dir, name, 0);
+    unlinkat(p->dir, name, 0);
     errno = error;
-    if (!e && fsync(dir) != 0)
+    if (!e && fsync(p->dir) != 0)
         e = ERR_SYSTEM;
     return e;
 }
 
-static enum err make_key(const char *data_dir, int dir, struct why *why)
+static enum err make_key(const struct place *p, struct why *why)
 {
     unsigned char bytes[KEY_BYTES];
     char key[KEY_ROOM + 1];
@@ -90,44 +96,63 @@ static enum err make_key(const char *data_dir, int dir, struct why *why)
     sodium_bin2base64(key, KEY_ROOM, bytes, sizeof bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
     key[KEY_ROOM - 1] = '\n';
     key[KEY_ROOM] = '\0';
-    enum err e = write_key(dir, key);
+    enum err e = write_key(p, key);
     if (e)
-        e = why_set(why, e, "cannot make the key \"%s/" KEY_FILE "\": %s", data_dir, strerror(errno));
+        e = why_set(why, e, "cannot make the key \"%s/%s\": %s", p->data_dir, p->name, strerror(errno));
     secret_wipe(bytes, sizeof bytes);
     secret_wipe(key, sizeof key);
     return e;
 }
 
-static enum err check_key(const char *data_dir, int fd, char into[SECRET_KEY_MAX + 1], size_t len, struct why *why)
+static enum err check_key(const struct place *p, int fd, char into[SECRET_KEY_MAX + 1], size_t len, struct why *why)
 {
     struct stat st;
     if (fstat(fd, &st) == 0 && (st.st_mode & S_IRWXO))
-        return why_set(why, ERR_INPUT, "\"%s/" KEY_FILE "\" is open to every user of this machine; chmod 600 it",
-                       data_dir);
+        return why_set(why, ERR_INPUT, "\"%s/%s\" is open to every user of this machine; chmod 600 it", p->data_dir,
+                       p->name);
     if (len > 0 && into[len - 1] == '\n')
         len--;
     if (len < SECRET_KEY_MIN || len > SECRET_KEY_MAX || memchr(into, '\0', len))
-        return why_set(why, ERR_INPUT, "\"%s/" KEY_FILE "\" does not hold a key of %d to %d characters", data_dir,
+        return why_set(why, ERR_INPUT, "\"%s/%s\" does not hold a key of %d to %d characters", p->data_dir, p->name,
                        SECRET_KEY_MIN, SECRET_KEY_MAX);
     into[len] = '\0';
     return OK;
 }
 
 /* ERR_MISSING when there is no key yet. */
-static enum err read_key(const char *data_dir, int dir, char into[SECRET_KEY_MAX + 1], struct why *why)
+static enum err read_key(const struct place *p, char into[SECRET_KEY_MAX + 1], struct why *why)
 {
-    int fd = openat(dir, KEY_FILE, O_RDONLY | O_CLOEXEC);
+    int fd = openat(p->dir, p->name, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
         return ERR_MISSING;
     if (fd < 0)
-        return why_set(why, ERR_SYSTEM, "cannot read the key \"%s/" KEY_FILE "\": %s", data_dir, strerror(errno));
+        return why_set(why, ERR_SYSTEM, "cannot read the key \"%s/%s\": %s", p->data_dir, p->name, strerror(errno));
     ssize_t got = read(fd, into, SECRET_KEY_MAX + 1);
     enum err e =
-        got < 0 ? why_set(why, ERR_SYSTEM, "cannot read the key \"%s/" KEY_FILE "\": %s", data_dir, strerror(errno))
-                : check_key(data_dir, fd, into, (size_t)got, why);
+        got < 0 ? why_set(why, ERR_SYSTEM, "cannot read the key \"%s/%s\": %s", p->data_dir, p->name, strerror(errno))
+                : check_key(p, fd, into, (size_t)got, why);
     close(fd);
     if (e)
         secret_wipe(into, SECRET_KEY_MAX + 1);
+    return e;
+}
+
+/* The key of this name, made first where that is allowed; ERR_MISSING, without a word, when there is none. */
+static enum err find_key(const char *data_dir, const char *name, bool may_make, char into[SECRET_KEY_MAX + 1],
+                         struct why *why)
+{
+    enum err e = may_make ? make_directory(data_dir, why) : OK;
+    if (e)
+        return e;
+    struct place place = {data_dir, name, open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC)};
+    if (place.dir < 0)
+        return may_make
+                   ? why_set(why, ERR_SYSTEM, "RECLAIM_DATA_DIR: cannot open \"%s\": %s", data_dir, strerror(errno))
+                   : ERR_MISSING;
+    e = read_key(&place, into, why);
+    if (e == ERR_MISSING && may_make && (e = make_key(&place, why)) == OK)
+        e = read_key(&place, into, why);
+    close(place.dir);
     return e;
 }
 
@@ -135,23 +160,24 @@ enum err settings_secret_key(const struct settings *s, bool demo, char into[SECR
 {
     if (s->secret_key)
         return str_copy(str_of(s->secret_key), into, SECRET_KEY_MAX + 1);
-
-    bool may_make = demo || !s->database_url;
-    enum err e = may_make ? make_directory(s->data_dir, why) : OK;
-    if (e)
-        return e;
-    int dir = open(s->data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    e = dir < 0 ? ERR_MISSING : read_key(s->data_dir, dir, into, why);
-    if (e == ERR_MISSING && !may_make)
-        e = why_set(why, ERR_MISSING,
+    enum err e = find_key(s->data_dir, "secret-key", demo || !s->database_url, into, why);
+    if (e == ERR_MISSING)
+        e = why_set(why, e,
                     "RECLAIM_SECRET_KEY is not set: all instances of a database need the same key of at least %d "
                     "characters; make one with: openssl rand -base64 32",
                     SECRET_KEY_MIN);
-    else if (e == ERR_MISSING && dir < 0)
-        e = why_set(why, ERR_SYSTEM, "RECLAIM_DATA_DIR: cannot open \"%s\": %s", s->data_dir, strerror(errno));
-    else if (e == ERR_MISSING && (e = make_key(s->data_dir, dir, why)) == OK)
-        e = read_key(s->data_dir, dir, into, why);
-    if (dir >= 0)
-        close(dir);
+    return e;
+}
+
+enum err settings_token_keys(const struct settings *s, bool demo, struct jwt_keys **ret, struct why *why)
+{
+    if (s->jwt_secret || s->jwks_file)
+        return jwt_keys_new(s->jwt_secret, s->jwks_file, ret, why);
+    char made[SECRET_KEY_MAX + 1];
+    enum err e = find_key(s->data_dir, "jwt-secret", demo, made, why);
+    if (e && e != ERR_MISSING)
+        return e;
+    e = jwt_keys_new(e ? NULL : made, NULL, ret, why);
+    secret_wipe(made, sizeof made);
     return e;
 }

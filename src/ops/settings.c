@@ -134,6 +134,8 @@ static enum err check_together(struct settings *s, struct why *why)
                        s->resend_api_key     ? "RECLAIM_RESEND_API_KEY"
                        : s->sendgrid_api_key ? "RECLAIM_SENDGRID_API_KEY"
                                              : "RECLAIM_SMTP_URL");
+    if (s->jwt_secret && s->jwks_file)
+        return why_set(why, ERR_INPUT, "RECLAIM_JWT_SECRET and RECLAIM_JWKS_FILE are both set: keep one of them");
     size_t len = strlen(s->listen);
     bool any_port = len > 2 && strcmp(s->listen + len - 2, ":0") == 0;
     if (!any_port && strcmp(s->listen, s->ops_listen) == 0)

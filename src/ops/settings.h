@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "auth/jwt.h"
 #include "base/ip.h"
 #include "base/log.h"
 #include "limits/tiers.h"
@@ -73,7 +74,8 @@ struct settings {
 
     /* Keys, files and logs */
     const char *data_dir;
-    const char *secret_key; /* NULL when not set: see settings_secret_key */
+    const char *secret_key;             /* NULL when not set: see settings_secret_key */
+    const char *jwt_secret, *jwks_file; /* NULL when not set, and one of them always is: see settings_token_keys */
     enum log_level log_level;
 
     /* Sentences for the log or the doctor: unknown names, files others can read, changes that need a restart. */
@@ -97,6 +99,10 @@ void settings_cleanup(struct settings **s);
 #define SECRET_KEY_MAX 512
 enum err settings_secret_key(const struct settings *s, bool demo, char into[SECRET_KEY_MAX + 1],
                              struct why *why) MUST_CHECK;
+
+/* The keys that tokens are verified with, and signed: the settings', or else the secret in the data directory, which is
+ * made when there is none and `demo` is set. With neither they verify nothing. */
+enum err settings_token_keys(const struct settings *s, bool demo, struct jwt_keys **ret, struct why *why) MUST_CHECK;
 
 struct tier_table settings_tiers(const struct settings *s);
 

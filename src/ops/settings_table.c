@@ -135,6 +135,15 @@ const struct setting settings_rows[] = {
      .standard_words = "made into `RECLAIM_DATA_DIR`; required with an external database",
      .help = "Master key of everything that is hashed or signed, the same on all instances of one database. Make one "
              "with `openssl rand -base64 32`."},
+    {RUNNING, ROW("JWT_SECRET", secret, jwt_secret, const char *), .min = JWT_SECRET_MIN, .max = JWT_SECRET_MAX,
+     .standard_words = "none; made into `RECLAIM_DATA_DIR` by `--demo`",
+     .help =
+         "The secret that bearer tokens are signed with (HS256): Supabase's JWT secret. Without this or the next one "
+         "no token is accepted."},
+    {RUNNING, ROW("JWKS_FILE", string, jwks_file, const char *), .min = 1, .max = 1024, .standard_words = "none",
+     .help =
+         "Instead of a secret: a file with a JSON Web Key Set, the public keys of tokens signed with RS256 or ES256. "
+         "Reclaim then signs no tokens itself."},
     {RUNNING, ROW("LOG_LEVEL", choice, log_level, enum log_level), .choices = level_words, .standard = "info",
      .reloadable = true, .help = "Log lines below this level are dropped."},
 };

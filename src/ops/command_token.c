@@ -1,0 +1,66 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/digest.h"
+#include "ops/commands.h"
+#include "ops/options.h"
+#include "ops/settings.h"
+
+#define TTL_MIN_MS 1000
+#define TTL_MAX_MS INT64_C(315360000000) /* ten years */
+
+static int not_understood(const char *format, const char *word)
+{
+    fprintf(stderr, "reclaim token: ");
+    fprintf(stderr, format, word);
+    fputc('\n', stderr);
+    return 2;
+}
+
+static enum err sign(const struct settings *s, const struct jwt_grant *grant, struct buf *out, struct why *why)
+{
+    AUTO(jwt_keys) struct jwt_keys *keys = NULL;
+    enum err e = settings_token_keys(s, false, &keys, why);
+    if (e)
+        return e;
+    e = jwt_sign_hs256(keys, grant, out);
+    if (e == ERR_MISSING && s->jwks_file)
+        return why_set(why, e,
+                       "RECLAIM_JWKS_FILE holds public keys, which sign nothing: get tokens from the service that has "
+                       "their private halves, or use RECLAIM_JWT_SECRET instead");
+    if (e == ERR_MISSING)
+        return why_set(why, e,
+                       "RECLAIM_JWT_SECRET is not set: give the servers' own secret, or, for that of a demo, its "
+                       "RECLAIM_DATA_DIR");
+    return e ? why_set(why, e, "the token cannot be signed (%s)", err_name(e)) : OK;
+}
+
+int command_token(int argc, char **argv)
+{
+    struct option_rule options[] = {
+        {"--config", true, NULL}, {"--role", true, NULL}, {"--sub", true, NULL}, {"--ttl", true, NULL}};
+    if (options_read(argc, argv, options, COUNT_OF(options), 0, NULL))
+        return 2;
+    const char *role = options[1].value, *sub = options[2].value, *ttl = options[3].value ? options[3].value : "1h";
+    bool admin = role && strcmp(role, "admin") == 0;
+    int64_t ttl_ms;
+    if (!role || (!admin && strcmp(role, "authenticated") != 0))
+        return not_understood("say --role admin or --role authenticated%s", "");
+    if (sub && !str_is_uuid(str_of(sub)))
+        return not_understood("\"%s\" is not a user's id, a UUID", sub);
+    if (str_to_duration_ms(str_of(ttl), &ttl_ms) || ttl_ms < TTL_MIN_MS || ttl_ms > TTL_MAX_MS)
+        return not_understood("\"%s\" is not a duration from 1s to 3650d, such as 15m", ttl);
+
+    struct why why = {""};
+    AUTO(settings) struct settings *s = NULL;
+    char room[1024];
+    struct buf token = buf_over(room, sizeof room);
+    int64_t now_us = clock_wall_us();
+    const struct jwt_grant grant = {admin ? "service_role" : "authenticated", sub, now_us, now_us + ttl_ms * 1000};
+    if (settings_load(options[0].value, &s, &why) || sign(s, &grant, &token, &why))
+        return command_failed("token", &why);
+    printf("%s\n", room);
+    secret_wipe(room, sizeof room);
+    return 0;
+}
