@@ -40,6 +40,23 @@ static const struct command {
      "  --down N       takes the last N migrations back, with the data they hold\n"
      "  --config FILE  settings from an INI file; the environment wins\n",
      command_migrate},
+    {"show", "show ID [--config FILE]", "one customer, as JSON",
+     "Prints the customer object of the API.\n"
+     "\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_customer},
+    {"freeze", "freeze ID [--config FILE]", "schedules a customer's deletion",
+     "Freezes the customer: kept out everywhere at once, deleted when RECLAIM_GRACE has passed, until then to be\n"
+     "recovered. Repeating it changes nothing. Prints the customer as JSON.\n"
+     "\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_customer},
+    {"recover", "recover ID [--config FILE]", "takes a freeze back",
+     "Makes a frozen customer active again, with everything it had. Prints the customer as JSON; fails when it is not\n"
+     "frozen.\n"
+     "\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_customer},
     {"orphans", "orphans [--older-than AGE] [--format table|csv|json] [--config FILE]",
      "who registered and never finished; a report, deletes nothing",
      "Lists the users of auth.users who have no row in the tables of RECLAIM_OWNERSHIP.\n"

@@ -10,6 +10,7 @@ int command_trace(int argc, char **argv);
 int command_locks(int argc, char **argv);
 int command_token(int argc, char **argv);
 int command_key(int argc, char **argv);
+int command_customer(int argc, char **argv); /* show, freeze and recover */
 int command_doctor(int argc, char **argv);
 
 #endif
