@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 
 #include "auth/access_keys.h"
+#include "auth/frozen.h" /* FROZEN_LEASE_NS: until then after its commit no freeze is answered */
 #include "auth/jwt.h"
 #include "http/router.h"
 #include "pg/pool.h"
@@ -34,9 +35,6 @@ struct who *who_new(const struct who_config *config) MUST_CHECK;
 enum err who_open(struct who *who, const char *direct_url, struct pool *pool, struct why *why) MUST_CHECK;
 void who_free(struct who *who);                        /* after the last request and pool_stop; NULL is fine */
 void who_set_grace(struct who *who, int64_t grace_ms); /* for "deletion_effective_at" */
-/* Once this much has passed since a freeze's commit, no instance lets the customer through any more. */
-#define FROZEN_LEASE_NS (100 * NS_PER_MS)
-
 enum who_verdict {
     WHO_KNOWN,
     WHO_NO_CREDENTIALS,
@@ -51,15 +49,18 @@ struct question { /* a member of what asks; of the request's work */
     const char *code, *message; /* for the 401; constants */
     /* On the loop before who_ask returns, or later on a worker. */
     void (*answered)(struct question *q);
+    bool from_memory; /* the database was not asked */
     /* who's: */
     struct who *who;
     struct job job;
+    enum seen_kind kind;
+    struct digest credential; /* the SHA-256 of what was shown */
     char key_hash[DIGEST_HEX_LEN + 1];
-    struct digest seen_as;
-    int64_t expires_us;
+    int64_t asked_ns, until_ns; /* from when, and for how long, the answer may be remembered */
 };
 
-/* Reads the request's credentials; on the loop. Set rq and answered before. */
+/* Reads the request's credentials; on the loop. Set rq and answered before. "Authorization: Bearer" counts before
+ * "X-API-Key" when both are there: a key is what a program falls back on. */
 void who_ask(struct who *who, struct question *q);
 /* The answers that go with it: 401, 403 DELETION_SCHEDULED, 403 NO_CUSTOMER, 503. Each sends. */
 void who_refuse(struct request *rq, const struct question *q);

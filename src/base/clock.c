@@ -52,9 +52,10 @@ int clock_ms_until(int64_t deadline_ns, int most)
     return ms < most ? (int)ms : most;
 }
 
-void clock_format_ms(int64_t wall_us, char into[25])
+/* "2026-03-18T12:00:00" and a NUL; returns the microseconds. */
+static unsigned format_seconds(int64_t wall_us, char into[20])
 {
-    /* Years 0000 to 9999: beyond them the text would not have 24 bytes. */
+    /* Years 0000 to 9999: beyond them the text would be longer. */
     const int64_t first_us = INT64_C(-62167219200000000), last_us = INT64_C(253402300799999999);
     if (wall_us < first_us)
         wall_us = first_us;
@@ -69,7 +70,22 @@ void clock_format_ms(int64_t wall_us, char into[25])
     if (!gmtime_r(&seconds, &t))
         abort(); /* only a year past INT_MAX can fail */
     /* The remainders tell the compiler that it fits. */
-    (void)snprintf(into, 25, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ", (unsigned)(t.tm_year + 1900) % 10000,
+    (void)snprintf(into, 20, "%04u-%02u-%02uT%02u:%02u:%02u", (unsigned)(t.tm_year + 1900) % 10000,
                    (unsigned)(t.tm_mon + 1) % 100, (unsigned)t.tm_mday % 100, (unsigned)t.tm_hour % 100,
-                   (unsigned)t.tm_min % 100, (unsigned)t.tm_sec % 100, (unsigned)(us / 1000) % 1000);
+                   (unsigned)t.tm_min % 100, (unsigned)t.tm_sec % 100);
+    return (unsigned)us;
+}
+
+void clock_format_ms(int64_t wall_us, char into[25])
+{
+    char seconds[20];
+    unsigned us = format_seconds(wall_us, seconds);
+    (void)snprintf(into, 25, "%s.%03uZ", seconds, us / 1000 % 1000);
+}
+
+void clock_format_us(int64_t wall_us, char into[28])
+{
+    char seconds[20];
+    unsigned us = format_seconds(wall_us, seconds);
+    (void)snprintf(into, 28, "%s.%06uZ", seconds, us % 1000000);
 }

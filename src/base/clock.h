@@ -24,5 +24,7 @@ int clock_ms_until(int64_t deadline_ns, int most);
 
 /* "2026-03-18T12:00:00.123Z", always 24 bytes and a NUL. */
 void clock_format_ms(int64_t wall_us, char into[25]);
+/* "2026-03-18T12:00:00.123456Z", always 27 bytes and a NUL. */
+void clock_format_us(int64_t wall_us, char into[28]);
 
 #endif

@@ -49,8 +49,6 @@ struct app {
     struct jwt_keys *tokens;
     struct who *who;
     struct code_keys code_keys;
-    struct digest access_key_hasher;
-    struct jwt_keys *token_keys;
     sigset_t signals;
     struct cluster *cluster;
     struct pool *pool;
@@ -339,10 +337,8 @@ static enum err read_key(struct app *app, const struct settings *s, struct why *
         e = digest_derive(str_of(key), ACCESS_KEY_PURPOSE, &app->access_key_hasher);
     if (!e)
         e = code_keys_derive(str_of(key), &app->code_keys);
-    if (!e)
-        e = digest_derive(str_of(key), ACCESS_KEY_PURPOSE, &app->access_key_hasher);
     secret_wipe(key, sizeof key);
-    return e ? e : settings_token_keys(s, app->demo, &app->token_keys, why);
+    return e;
 }
 
 /* Without a provider mails stay in a table that a page shows: where nobody real can be meant. */
@@ -458,7 +454,6 @@ static bool close_app(struct app *app)
         cluster_stop(app->cluster, clock_ns() + 10 * NS_PER_S);
     if (!clean)
         return false;
-    jwt_keys_free(app->token_keys);
     orphan_statements_free(&app->orphans);
     struct generation *g = atomic_load(&app->now);
     while (g) {

@@ -70,6 +70,12 @@ int pg_socket(const struct pg *pg)
     return pg->conn ? PQsocket(pg->conn) : -1;
 }
 
+void pg_forget_notifications(struct pg *pg)
+{
+    for (PGnotify *n; pg->conn && (n = PQnotifies(pg->conn));)
+        PQfreemem(n);
+}
+
 struct pg_arg pg_text(const char *z)
 {
     return (struct pg_arg){.text = z};

@@ -65,6 +65,8 @@ bool pg_is_up(const struct pg *pg);
 bool pg_is_alive(struct pg *pg);
 bool pg_is_pooled(const struct pg *pg); /* a transaction pooler stands between: no session state may be kept */
 int pg_socket(const struct pg *pg);
+/* For who only wants to be woken by notifications: drops those that came. */
+void pg_forget_notifications(struct pg *pg);
 
 /* The first failure among the calls, or what ended the trip. Calls before the one that failed keep their answers, those
  * behind it are not reached. ERR_TIMEOUT and ERR_CLOSED leave the connection closed, unless the deadline had passed

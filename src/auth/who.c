@@ -1,0 +1,359 @@
+#include "auth/who.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "auth/seen.h"
+#include "base/json.h"
+#include "base/log.h"
+
+#define ASK_NS (5 * NS_PER_S)
+
+struct who {
+    struct who_config config;
+    struct seen *seen;
+    _Atomic(struct frozen *) frozen; /* both NULL until the database is ready */
+    _Atomic(struct pool *) pool;
+    _Atomic int64_t grace_ms;
+};
+
+#define CUSTOMER                                                                                                       \
+    "c.id AS customer_id, c.status,"                                                                                   \
+    " (extract(epoch FROM c.tm_deletion_scheduled) * 1000000)::bigint AS scheduled_us"
+
+/* An owner's live customer; without one the deleted one, so that a deleted account is told from none at all. */
+static const struct statement who_owns = {
+    .name = "who_owns",
+    .sql = "SELECT " CUSTOMER " FROM reclaim.customer_customers c WHERE c.owner_user_id = $1::uuid"
+           " ORDER BY c.status = 'deleted', c.tm_create DESC NULLS LAST LIMIT 1",
+    .params = 1,
+    .columns = "customer_id:uuid status:text scheduled_us:int8",
+};
+
+static const struct statement who_has_key = {
+    .name = "who_has_key",
+    .sql = "SELECT " CUSTOMER ", k.id AS key_id FROM reclaim.access_keys k"
+           " JOIN reclaim.customer_customers c ON c.id = k.customer_id WHERE k.key_hash = $1 AND k.revoked_at IS NULL",
+    .params = 1,
+    .columns = "customer_id:uuid status:text scheduled_us:int8 key_id:uuid",
+};
+
+const struct statement *const who_statements[] = {&who_owns, &who_has_key};
+const size_t who_statement_count = COUNT_OF(who_statements);
+
+struct who *who_new(const struct who_config *config)
+{
+    struct who *who = calloc(1, sizeof *who);
+    if (!who || !(who->seen = seen_new(SEEN_ENTRIES))) {
+        free(who);
+        return NULL;
+    }
+    who->config = *config;
+    return who;
+}
+
+enum err who_open(struct who *who, const char *direct_url, struct pool *pool, struct why *why)
+{
+    struct frozen *frozen = frozen_start(direct_url, who->seen, why);
+    if (!frozen)
+        return ERR_SYSTEM;
+    atomic_store(&who->frozen, frozen);
+    atomic_store(&who->pool, pool);
+    return OK;
+}
+
+void who_free(struct who *who)
+{
+    if (!who)
+        return;
+    frozen_stop(atomic_load(&who->frozen));
+    seen_free(who->seen);
+    free(who);
+}
+
+void who_set_grace(struct who *who, int64_t grace_ms)
+{
+    atomic_store(&who->grace_ms, grace_ms);
+}
+
+/* --- verdicts --- */
+
+static void answer(struct question *q, enum who_verdict verdict)
+{
+    q->verdict = verdict;
+    q->answered(q);
+}
+
+static void disbelieve(struct question *q, const char *code, const char *message)
+{
+    q->code = code;
+    q->message = message;
+    answer(q, WHO_BAD_CREDENTIALS);
+}
+
+/* The customer is known; whether he may pass is the asker's to say, unless he is gone. */
+static void settle(struct question *q)
+{
+    if (q->caller.standing == CUSTOMER_DELETED && !q->caller.admin)
+        disbelieve(q, "ACCOUNT_DELETED", "The account behind these credentials was deleted.");
+    else
+        answer(q, WHO_KNOWN);
+}
+
+/* --- from memory --- */
+
+static struct digest digest_of_user(const char *user_id)
+{
+    return digest_sha256(str_of(user_id));
+}
+
+/* False when memory does not know, or may not be trusted. `by` is the credential, or the user a token names. */
+static bool recall(struct question *q, enum seen_kind kind, const struct digest *by)
+{
+    struct frozen *frozen = atomic_load(&q->who->frozen);
+    struct seen_as as;
+    struct caller *c = &q->caller;
+    if (!frozen)
+        return false;
+    uint64_t mark = frozen_mark(frozen);
+    if (!seen_find(q->who->seen, kind, by, q->asked_ns, &as))
+        return false;
+    enum frozen_answer is = frozen_look(frozen, mark, as.customer, q->asked_ns, &c->scheduled_us);
+    if (is == FROZEN_UNSURE)
+        return false;
+
+    c->standing = is == FROZEN_IS ? CUSTOMER_FROZEN : CUSTOMER_ACTIVE;
+    customer_id_write(as.customer, c->customer_id);
+    if (kind == SEEN_KEY)
+        customer_id_write(as.id, c->key_id);
+    if (kind == SEEN_TOKEN) {
+        customer_id_write(as.id, c->user_id);
+        c->admin = as.admin;
+    }
+    q->from_memory = true;
+    return true;
+}
+
+/* For next time: who has a customer that is not deleted. */
+static void remember(const struct question *q)
+{
+    const struct caller *c = &q->caller;
+    struct seen_as as = {.admin = c->admin};
+    if (customer_id_parse(str_of(c->customer_id), &as.customer) ||
+        customer_id_parse(str_of(c->by_key ? c->key_id : c->user_id), &as.id))
+        return;
+    seen_learn(q->who->seen, q->kind, &q->credential, &as, q->asked_ns, q->until_ns);
+    if (c->by_key || q->from_memory)
+        return;
+    struct digest user = digest_of_user(c->user_id);
+    as.admin = false; /* that is the token's to say */
+    seen_learn(q->who->seen, SEEN_USER, &user, &as, q->asked_ns, INT64_MAX);
+}
+
+/* --- from the database, on a worker --- */
+
+static void take_customer(struct caller *c, const struct pg_call *found)
+{
+    struct str status = pg_get(found, 0, 1);
+    c->standing = CUSTOMER_NONE;
+    if (found->rows == 0 || str_copy(pg_get(found, 0, 0), c->customer_id, sizeof c->customer_id))
+        return;
+    c->scheduled_us = pg_get_i64(found, 0, 2);
+    c->standing = str_eq(status, STR("active"))   ? CUSTOMER_ACTIVE
+                  : str_eq(status, STR("frozen")) ? CUSTOMER_FROZEN
+                                                  : CUSTOMER_DELETED;
+}
+
+static enum err look_up(struct job *job, struct pg *pg)
+{
+    struct question *q = OWNER_OF(job, struct question, job);
+    struct caller *c = &q->caller;
+    struct pg_call call = {.ask = c->by_key ? &who_has_key : &who_owns,
+                           .args = {pg_text(c->by_key ? q->key_hash : c->user_id)}};
+    q->asked_ns = clock_ns();
+    enum err e = pg_ask(pg, &call, job->deadline_ns);
+    if (e)
+        return e;
+    take_customer(c, &call);
+    if (c->by_key && call.rows && (e = str_copy(pg_get(&call, 0, 3), c->key_id, sizeof c->key_id)))
+        return e;
+    return OK;
+}
+
+static void looked_up(struct job *job, enum err e)
+{
+    struct question *q = OWNER_OF(job, struct question, job);
+    struct caller *c = &q->caller;
+    if (e) {
+        log_warn("who is asking cannot be told", F_STR("error", err_name(e)));
+        answer(q, WHO_UNSURE);
+        return;
+    }
+    if (c->by_key && c->standing == CUSTOMER_NONE) {
+        disbelieve(q, "INVALID_API_KEY", "The API key is unknown or was revoked.");
+        return;
+    }
+    if (c->standing == CUSTOMER_ACTIVE || c->standing == CUSTOMER_FROZEN)
+        remember(q);
+    settle(q);
+}
+
+static void ask_database(struct question *q)
+{
+    struct pool *pool = atomic_load(&q->who->pool);
+    q->job = (struct job){look_up, looked_up, q->asked_ns + ASK_NS, q->rq->correlation_id};
+    if (!pool || pool_submit(pool, &q->job))
+        answer(q, WHO_UNSURE);
+}
+
+/* --- what was shown --- */
+
+static void judge_key(struct question *q, struct str key)
+{
+    q->kind = SEEN_KEY;
+    q->caller.by_key = true;
+    q->until_ns = INT64_MAX;
+    if (!access_key_is_one(key)) {
+        disbelieve(q, "INVALID_API_KEY", "The API key is not one of Reclaim's.");
+        return;
+    }
+    q->credential = digest_sha256(key);
+    if (recall(q, SEEN_KEY, &q->credential)) {
+        settle(q);
+        return;
+    }
+    access_key_hash(q->who->config.key_hasher, key, q->key_hash);
+    ask_database(q);
+}
+
+/* The monotonic instant that the wall clock's is now away. */
+static int64_t until(int64_t now_ns, int64_t now_us, int64_t wall_us)
+{
+    int64_t left_us = wall_us - now_us;
+    return left_us >= SEEN_NS / NS_PER_US ? now_ns + SEEN_NS : now_ns + left_us * NS_PER_US;
+}
+
+static bool verify(struct question *q, struct str token)
+{
+    struct claims claims;
+    int64_t now_us = clock_wall_us();
+    const struct jwt_keys *keys = q->who->config.tokens;
+    enum jwt_fault fault = keys ? jwt_verify(keys, token, now_us, &claims) : JWT_ALGORITHM;
+    if (fault) {
+        disbelieve(q, fault == JWT_EXPIRED ? "TOKEN_EXPIRED" : "INVALID_TOKEN", jwt_fault_text(fault));
+        return false;
+    }
+    q->caller.admin = claims.admin;
+    memcpy(q->caller.user_id, claims.sub, sizeof q->caller.user_id);
+    q->until_ns = until(q->asked_ns, now_us, claims.expires_us);
+    return true;
+}
+
+static void judge_token(struct question *q, struct str token)
+{
+    q->kind = SEEN_TOKEN;
+    if (token.len <= JWT_MAX) {
+        q->credential = digest_sha256(token);
+        if (recall(q, SEEN_TOKEN, &q->credential)) {
+            settle(q);
+            return;
+        }
+    }
+    if (!verify(q, token))
+        return;
+    if (!q->caller.user_id[0]) { /* a service's: there is nobody to look up */
+        q->from_memory = true;
+        settle(q);
+        return;
+    }
+    struct digest user = digest_of_user(q->caller.user_id);
+    if (recall(q, SEEN_USER, &user)) {
+        remember(q);
+        settle(q);
+    } else {
+        ask_database(q);
+    }
+}
+
+void who_ask(struct who *who, struct question *q)
+{
+    struct str shown = request_header(q->rq, "Authorization"), key = request_header(q->rq, "X-API-Key");
+    q->who = who;
+    q->asked_ns = clock_ns();
+    if (shown.len > 7 && str_eq_nocase((struct str){shown.at, 7}, STR("Bearer ")))
+        judge_token(q, str_trim((struct str){shown.at + 7, shown.len - 7}));
+    else if (key.at)
+        judge_key(q, str_trim(key));
+    else
+        answer(q, WHO_NO_CREDENTIALS);
+}
+
+/* --- refusals --- */
+
+void who_refuse(struct request *rq, const struct question *q)
+{
+    if (q->verdict == WHO_UNSURE) {
+        reply_refuse(rq, 503, "UNAVAILABLE",
+                     "Reclaim cannot tell right now who is asking. Please try again in a moment.");
+        return;
+    }
+    if (q->verdict == WHO_KNOWN) {
+        reply_refuse(rq, 403, "NO_CUSTOMER", "No customer belongs to these credentials.");
+        return;
+    }
+    bool shown = q->verdict == WHO_BAD_CREDENTIALS;
+    reply_header(rq, "WWW-Authenticate", shown ? "Bearer error=\"invalid_token\"" : "Bearer");
+    reply_refuse(rq, 401, shown ? q->code : "NO_CREDENTIALS",
+                 shown ? q->message : "Send a bearer token in Authorization, or an API key in X-API-Key.");
+}
+
+void who_refuse_frozen(struct who *who, struct request *rq, const struct caller *caller)
+{
+    char scheduled[28], effective[28];
+    clock_format_us(caller->scheduled_us, scheduled);
+    clock_format_us(caller->scheduled_us + atomic_load(&who->grace_ms) * 1000, effective);
+    struct str body = arena_printf(rq->arena,
+                                   "{\"error\":\"DELETION_SCHEDULED\",\"message\":\"Account deletion scheduled\","
+                                   "\"deletion_scheduled_at\":\"%s\",\"deletion_effective_at\":\"%s\","
+                                   "\"recovery_endpoint\":\"DELETE /auth/unregister\"}",
+                                   scheduled, effective);
+    reply_body(rq, "application/json", body);
+    reply_send(rq, 403);
+}
+
+/* --- the guard of a route --- */
+
+static void admit(struct question *q)
+{
+    struct request *rq = q->rq;
+    const struct guarded *route = rq->route->room;
+    const struct caller *c = &q->caller;
+    if (q->verdict != WHO_KNOWN)
+        who_refuse(rq, q);
+    else if (c->admin && route->admits & ADMITS_ADMIN)
+        route->handle(rq, c, route->room);
+    else if (c->standing == CUSTOMER_FROZEN && !(route->admits & ADMITS_FROZEN))
+        who_refuse_frozen(route->who, rq, c);
+    else if (!(route->admits & ADMITS_CUSTOMER))
+        reply_refuse(rq, 403, "FORBIDDEN", "Only administrators may do this.");
+    else if (c->standing == CUSTOMER_NONE || c->standing == CUSTOMER_DELETED)
+        who_refuse(rq, q);
+    else
+        route->handle(rq, c, route->room);
+}
+
+void who_guard(struct request *rq)
+{
+    const struct guarded *route = rq->route->room;
+    struct question *q = request_work(rq, sizeof *q);
+    struct str body = rq->body.len ? arena_copy(rq->arena, rq->body) : STR("");
+    if (!q || !body.at) {
+        reply_refuse(rq, 503, "UNAVAILABLE",
+                     "Reclaim has no memory left for this request. Please try again in a moment.");
+        return;
+    }
+    rq->body = body;
+    q->rq = rq;
+    q->answered = admit;
+    who_ask(route->who, q);
+}
