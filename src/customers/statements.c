@@ -4,7 +4,7 @@
 #include "customers/customers.h"
 
 /* For people: "18 March 2026, 12:00 UTC". */
-#define FOR_PEOPLE(time) "pg_catalog.to_char(" time " AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY, HH24:MI \"UTC\"')"
+#define FOR_PEOPLE(time) "pg_catalog.to_char((" time ") AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY, HH24:MI \"UTC\"')"
 #define GRACE(ms) ms "::int8 * interval '1 millisecond'"
 
 const struct statement customer_lock = {

@@ -104,7 +104,7 @@ describe('POST /auth/unregister', () => {
     assertError(await unregister(server, key, { password: canaryPassword }), 400, 'PHRASE_REQUIRED');
     const answer = await unregister(server, key, { confirmation_phrase: 'DELETE' });
     assert.equal(answer.json.status, 'frozen');
-    const [{ actor, actor_id }] = await auditOf(db, customer);
+    const { actor, actor_id } = (await auditOf(db, customer)).find(({ action }) => action === 'freeze');
     assert.equal(actor, 'key');
     assert.deepEqual(await db.query('select customer_id from reclaim.access_keys where id = $1', [actor_id]), [
       { customer_id: customer.id },
