@@ -11,6 +11,9 @@
 --   dora@example.com      was deleted softly                                      not registered
 --   (no address)          an anonymous user
 --   ada@example.com …     thirty who own a company each, to zoe@example.com       complete
+--
+-- The thirty, and olga, are customers too, with a billing account each: e0000000-0000-4000-8000-000000000101 is ada's,
+-- …000000000004 olga's.
 
 WITH person (number, address, provider, confirmed, signed_in, deleted) AS (
   VALUES
@@ -62,4 +65,21 @@ INSERT INTO public.company_admins (admin_uuid, company_id)
   FROM auth.users AS carlo
   CROSS JOIN public.companies AS olgas
   WHERE carlo.id = 'd0000000-0000-4000-8000-000000000005' AND olgas.id = 'c0000000-0000-4000-8000-000000000004'
+  ON CONFLICT DO NOTHING;
+
+INSERT INTO reclaim.customer_customers (id, name, email, phone_number, address, owner_user_id, billing_account_id)
+  SELECT ('e0000000' || pg_catalog.substr(owner.id::text, 9))::uuid, company.name, owner.email,
+    '+1555010' || pg_catalog."right"(owner.id::text, 4), '1 Example Street', owner.id,
+    ('b0000000' || pg_catalog.substr(owner.id::text, 9))::uuid
+  FROM auth.users AS owner
+  JOIN public.companies AS company ON company.owner_admin_uuid = owner.id
+  WHERE owner.id = 'd0000000-0000-4000-8000-000000000004'
+     OR owner.id BETWEEN 'd0000000-0000-4000-8000-000000000101' AND 'd0000000-0000-4000-8000-000000000130'
+  ON CONFLICT DO NOTHING;
+
+INSERT INTO reclaim.billing_accounts (id, customer_id, name, balance_micros)
+  SELECT customer.billing_account_id, customer.id, 'Main account', 100000000
+  FROM reclaim.customer_customers AS customer
+  WHERE customer.id BETWEEN 'e0000000-0000-4000-8000-000000000001' AND 'e0000000-0000-4000-8000-000000000999'
+    AND customer.status <> 'deleted'
   ON CONFLICT DO NOTHING;

@@ -71,7 +71,7 @@ static const struct statement frozen_changes = {
     .sql = "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot, change.what, change.id, change.scheduled_us,"
            " change.unnoted"
            " FROM (SELECT 1) AS always LEFT JOIN ("
-           "(SELECT c.status AS what, c.id, " SCHEDULED_US " AS scheduled_us, c.frozen_api_at IS NULL AS unnoted"
+           "(SELECT c.status::text AS what, c.id, " SCHEDULED_US " AS scheduled_us, c.frozen_api_at IS NULL AS unnoted"
            " FROM reclaim.customer_customers c"
            " WHERE c.changed_xid >= pg_catalog.pg_snapshot_xmin($1::pg_catalog.pg_snapshot)"
            " AND c.changed_xid < pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())"

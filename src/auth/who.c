@@ -18,7 +18,7 @@ struct who {
 };
 
 #define CUSTOMER                                                                                                       \
-    "c.id AS customer_id, c.status,"                                                                                   \
+    "c.id AS customer_id, c.status::text AS status,"                                                                   \
     " (extract(epoch FROM c.tm_deletion_scheduled) * 1000000)::bigint AS scheduled_us"
 
 /* An owner's live customer; without one the deleted one, so that a deleted account is told from none at all. */

@@ -272,6 +272,9 @@ static enum err await_database(struct app *app, bool *ret_stopped)
     gauge_source(&pool_queued, read_queued, app->pool);
     counter_source(&pool_retries, read_retries, app->pool);
     atomic_store(&app->health.pool, app->pool);
+    if (!jwt_keys_can_verify(app->tokens))
+        log_warn("no key for tokens is set: only API keys are known",
+                 F_STR("settings", "RECLAIM_JWT_SECRET or RECLAIM_JWKS_FILE"));
     log_info("ready");
     return OK;
 }
@@ -366,9 +369,6 @@ static enum err open_who(struct app *app, const struct settings *s, struct why *
     enum err e = settings_token_keys(s, app->demo, &app->tokens, why);
     if (e)
         return e;
-    if (!jwt_keys_can_verify(app->tokens))
-        log_warn("no key for tokens is set: only API keys are known",
-                 F_STR("settings", "RECLAIM_JWT_SECRET or RECLAIM_JWKS_FILE"));
     app->who = who_new(&(struct who_config){app->tokens, &app->access_key_hasher});
     return app->who ? OK : why_set(why, ERR_MEMORY, "no memory for who is asking");
 }
