@@ -290,24 +290,33 @@ void who_ask(struct who *who, struct question *q)
 
 /* --- refusals --- */
 
-void who_refuse(struct request *rq, const struct question *q)
+int who_word(struct request *rq, const struct question *q)
 {
-    if (q->verdict == WHO_UNSURE) {
-        reply_refuse(rq, 503, "UNAVAILABLE",
-                     "Reclaim cannot tell right now who is asking. Please try again in a moment.");
-        return;
+    switch (q->verdict) {
+    case WHO_UNSURE:
+        reply_error(rq, "UNAVAILABLE", "Reclaim cannot tell right now who is asking. Please try again in a moment.");
+        return 503;
+    case WHO_KNOWN:
+        reply_error(rq, "NO_CUSTOMER", "No customer belongs to these credentials.");
+        return 403;
+    case WHO_NO_CREDENTIALS:
+        reply_header(rq, "WWW-Authenticate", "Bearer");
+        reply_error(rq, "NO_CREDENTIALS", "Send a bearer token in Authorization, or an API key in X-API-Key.");
+        return 401;
+    case WHO_BAD_CREDENTIALS:
+        break;
     }
-    if (q->verdict == WHO_KNOWN) {
-        reply_refuse(rq, 403, "NO_CUSTOMER", "No customer belongs to these credentials.");
-        return;
-    }
-    bool shown = q->verdict == WHO_BAD_CREDENTIALS;
-    reply_header(rq, "WWW-Authenticate", shown ? "Bearer error=\"invalid_token\"" : "Bearer");
-    reply_refuse(rq, 401, shown ? q->code : "NO_CREDENTIALS",
-                 shown ? q->message : "Send a bearer token in Authorization, or an API key in X-API-Key.");
+    reply_header(rq, "WWW-Authenticate", "Bearer error=\"invalid_token\"");
+    reply_error(rq, q->code, q->message);
+    return 401;
 }
 
-void who_refuse_frozen(struct who *who, struct request *rq, const struct caller *caller)
+void who_refuse(struct request *rq, const struct question *q)
+{
+    reply_send(rq, who_word(rq, q));
+}
+
+int who_word_frozen(struct who *who, struct request *rq, const struct caller *caller)
 {
     char scheduled[28], effective[28];
     clock_format_us(caller->scheduled_us, scheduled);
@@ -318,7 +327,12 @@ void who_refuse_frozen(struct who *who, struct request *rq, const struct caller 
                                    "\"recovery_endpoint\":\"DELETE /auth/unregister\"}",
                                    scheduled, effective);
     reply_body(rq, "application/json", body);
-    reply_send(rq, 403);
+    return 403;
+}
+
+void who_refuse_frozen(struct who *who, struct request *rq, const struct caller *caller)
+{
+    reply_send(rq, who_word_frozen(who, rq, caller));
 }
 
 /* --- the guard of a route --- */

@@ -65,6 +65,9 @@ void who_ask(struct who *who, struct question *q);
 /* The answers that go with it: 401, 403 DELETION_SCHEDULED, 403 NO_CUSTOMER, 503. Each sends. */
 void who_refuse(struct request *rq, const struct question *q);
 void who_refuse_frozen(struct who *who, struct request *rq, const struct caller *caller);
+/* The same, without sending; they return the status. */
+int who_word(struct request *rq, const struct question *q);
+int who_word_frozen(struct who *who, struct request *rq, const struct caller *caller);
 
 /* A route for people who are known: its handler is who_guard, its room a struct guarded. Whoever may not pass is answered
  * here; `handle` gets the others, on the loop or on a worker, with the body in the request's arena, and `caller` as long as

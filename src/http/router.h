@@ -20,6 +20,7 @@ struct route {
     void (*handle)(struct request *rq);
     void *room;                   /* the handler's own */
     const struct hold_rule *hold; /* NULL: not held. Otherwise every answer to this route is, errors included */
+    bool ignores_body;            /* of whatever size: it is read and dropped */
 };
 
 struct router {

@@ -309,7 +309,8 @@ enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, c
         return visit ? visit_began(visit, method, version) : MHD_NO;
     }
     if (*data_len > 0) { /* too much is read and dropped, so that the client lives to see the 413 */
-        buf_add(&visit->body, (struct str){data, *data_len});
+        if (!visit->rq.route || !visit->rq.route->ignores_body)
+            buf_add(&visit->body, (struct str){data, *data_len});
         visit->too_large |= visit->body.failed != OK;
         *data_len = 0;
         return MHD_YES;

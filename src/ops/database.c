@@ -162,6 +162,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {cleanup_statements, cleanup_statement_count},
         {access_key_statements, access_key_statement_count},
         {who_statements, who_statement_count},
+        {frozen_statements, frozen_statement_count},
         {customers_statements, customers_statement_count},
     };
     for (size_t i = 0; i < COUNT_OF(rooms); i++) {

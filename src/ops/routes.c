@@ -92,6 +92,8 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
         (struct family){.prefix = "/functions/v1/", .cors = true, .refuse = contract_family_refuse, .room = contract};
     r->families[1] = (struct family){.prefix = "/", .refuse = refuse_plainly};
     r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, 0};
+    add(r, (struct route){
+               .method = METHOD_ANY, .path = "/gate", .handle = gate_handle, .room = needs->who, .ignores_body = true});
     add(r, (struct route){.method = METHOD_POST,
                           .path = "/functions/v1/check-email-status",
                           .handle = probe_handle,

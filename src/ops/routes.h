@@ -3,6 +3,7 @@
 #define OPS_ROUTES_H
 
 #include "customers/customers.h"
+#include "enforce/gate.h"
 #include "http/router.h"
 #include "ops/mailbox.h"
 #include "ops/settings.h"
