@@ -96,6 +96,8 @@ static void print_table(const struct pg_call *found)
         for (int r = 0; r < found->rows; r++)
             if ((int)strlen(cell(found, r, c)) > width[c])
                 width[c] = (int)strlen(cell(found, r, c));
+        if (c == (int)COUNT_OF(columns) - 1)
+            width[c] = 0; /* nothing stands behind it */
         printf("%s%-*s", c ? "  " : "", width[c], columns[c]);
     }
     putchar('\n');

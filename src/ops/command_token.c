@@ -10,11 +10,9 @@
 #define TTL_MIN_MS 1000
 #define TTL_MAX_MS INT64_C(315360000000) /* ten years */
 
-static int not_understood(const char *format, const char *word)
+static int not_understood(const char *word, const char *wanted)
 {
-    fprintf(stderr, "reclaim token: ");
-    fprintf(stderr, format, word);
-    fputc('\n', stderr);
+    fprintf(stderr, "reclaim token: \"%s\" is not %s\n", word, wanted);
     return 2;
 }
 
@@ -45,12 +43,14 @@ int command_token(int argc, char **argv)
     const char *role = options[1].value, *sub = options[2].value, *ttl = options[3].value ? options[3].value : "1h";
     bool admin = role && strcmp(role, "admin") == 0;
     int64_t ttl_ms;
-    if (!role || (!admin && strcmp(role, "authenticated") != 0))
-        return not_understood("say --role admin or --role authenticated%s", "");
+    if (!role || (!admin && strcmp(role, "authenticated") != 0)) {
+        fprintf(stderr, "reclaim token: say --role admin or --role authenticated\n");
+        return 2;
+    }
     if (sub && !str_is_uuid(str_of(sub)))
-        return not_understood("\"%s\" is not a user's id, a UUID", sub);
+        return not_understood(sub, "a user's id, a UUID");
     if (str_to_duration_ms(str_of(ttl), &ttl_ms) || ttl_ms < TTL_MIN_MS || ttl_ms > TTL_MAX_MS)
-        return not_understood("\"%s\" is not a duration from 1s to 3650d, such as 15m", ttl);
+        return not_understood(ttl, "a duration from 1s to 3650d, such as 15m");
 
     struct why why = {""};
     AUTO(settings) struct settings *s = NULL;

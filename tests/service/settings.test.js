@@ -26,6 +26,7 @@ const wrong = {
   RECLAIM_TRUSTED_PROXIES: ['everyone', '10.0.0.0/99', '10.0.0.0/-1', '10.0.0/8', '2001:db8::/129', '10.0.0.0/8;10.0.0.1'],
   RECLAIM_CORS_ORIGINS: ['app.example.com', 'https://app.example.com/path', 'https://', 'javascript:alert(1)'],
   RECLAIM_DRAIN: ['30 seconds', '-1s', '3x'],
+  RECLAIM_JWKS_FILE: ['/nowhere/jwks.json', '/dev/null'],
   RECLAIM_LOG_LEVEL: ['loud'],
   RECLAIM_MAX_CONNECTIONS: ['1', 'many'],
   RECLAIM_DATABASE_CONNECTIONS: ['0', 'many'],

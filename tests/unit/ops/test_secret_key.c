@@ -169,6 +169,64 @@ static void made_by_root_the_key_belongs_to_the_owner_of_the_data(void **state U
     assert_int_equal(st.st_mode & 07777, 0600);
 }
 
+static struct jwt_keys *token_keys(const struct settings *s, bool demo)
+{
+    struct jwt_keys *keys = NULL;
+    struct why why = {""};
+    assert_int_equal(settings_token_keys(s, demo, &keys, &why), OK);
+    return keys;
+}
+
+/* Whether what the one signs is good for the other. */
+static bool agree(const struct jwt_keys *signer, const struct jwt_keys *reader)
+{
+    AUTO(buf) struct buf token = buf_new(JWT_MAX);
+    struct claims claims;
+    assert_int_equal(jwt_sign_hs256(signer, &(struct jwt_grant){"authenticated", NULL, 0, 3600000000}, &token), OK);
+    return jwt_verify(reader, buf_str(&token), 0, &claims) == JWT_FINE;
+}
+
+static void only_a_demo_makes_a_secret_for_tokens(void **state UNUSED)
+{
+    struct settings s = with(in_room("data"), NULL, NULL);
+    AUTO(jwt_keys) struct jwt_keys *none = token_keys(&s, false);
+    assert_false(jwt_keys_can_verify(none));
+    assert_int_not_equal(access(s.data_dir, F_OK), 0);
+
+    AUTO(jwt_keys) struct jwt_keys *made = token_keys(&s, true);
+    AUTO(jwt_keys) struct jwt_keys *command = token_keys(&s, false);
+    assert_true(agree(made, command));
+    struct stat st;
+    assert_int_equal(stat(in_room("data/jwt-secret"), &st), 0);
+    assert_int_equal(st.st_mode & 07777, 0600);
+    assert_int_equal(files_in(s.data_dir), 1);
+
+    struct settings elsewhere = with(in_room("elsewhere"), NULL, NULL);
+    AUTO(jwt_keys) struct jwt_keys *other = token_keys(&elsewhere, true);
+    assert_false(agree(made, other));
+}
+
+static void a_given_secret_for_tokens_comes_before_a_made_one(void **state UNUSED)
+{
+    struct settings s = with(in_room("data"), NULL, NULL);
+    AUTO(jwt_keys) struct jwt_keys *made = token_keys(&s, true);
+    s.jwt_secret = "0123456789012345678901234567890123";
+    AUTO(jwt_keys) struct jwt_keys *given = token_keys(&s, true);
+    assert_false(agree(made, given));
+    assert_true(jwt_keys_can_sign(given));
+}
+
+static void a_secret_for_tokens_that_others_can_read_is_refused(void **state UNUSED)
+{
+    struct settings s = with(room, NULL, NULL);
+    const char *path = write_file("jwt-secret", "0123456789012345678901234567890123\n", 0644);
+    struct jwt_keys *keys;
+    struct why why = {""};
+    assert_int_equal(settings_token_keys(&s, false, &keys, &why), ERR_INPUT);
+    assert_non_null(strstr(why.text, path));
+    assert_non_null(strstr(why.text, "chmod 600"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +237,9 @@ int main(void)
         IN_ROOM(a_key_file_that_will_not_do_is_refused),
         IN_ROOM(a_data_directory_that_cannot_be_made_is_named),
         IN_ROOM(made_by_root_the_key_belongs_to_the_owner_of_the_data),
+        IN_ROOM(only_a_demo_makes_a_secret_for_tokens),
+        IN_ROOM(a_given_secret_for_tokens_comes_before_a_made_one),
+        IN_ROOM(a_secret_for_tokens_that_others_can_read_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
