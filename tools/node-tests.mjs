@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 const [log, tally, ...rest] = process.argv.slice(2);
 const pattern = rest[0] === '--name' ? ['--test-name-pattern', rest.splice(0, 2)[1]] : [];
 const together = Number(process.env.FILES_TOGETHER ?? 4);
-const seconds = process.env.FILE_SECONDS ?? '240';
+const seconds = process.env.FILE_SECONDS ?? '300';
 const logs = log.replace(/\.log$/, '');
 const reporter = join(dirname(fileURLToPath(import.meta.url)), 'reporter.mjs');
 

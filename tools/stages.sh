@@ -48,7 +48,7 @@ guarded() { # COMMAND...
 }
 
 # The same, for no longer than a stage may take; then beside a PostgreSQL.
-stage_seconds=1500 file_seconds=240
+stage_seconds=1500 file_seconds=300
 limited() { guarded timeout --foreground -k 60 "$stage_seconds" "$@"; }
 beside_postgres() { limited tools/with-postgres "$@"; }
 
