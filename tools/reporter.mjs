@@ -1,4 +1,4 @@
-// Shows failures of node:test as they come and writes "PASSED FAILED" to the file that TALLY names.
+// Shows failures of node:test as they come and writes { passed, failed: [name] } to the file that TALLY names.
 // Suites and files are not counted, only what is inside them, unless they fail by themselves.
 import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
@@ -16,7 +16,7 @@ function describe(error) {
 
 export default async function* report(events) {
   let passed = 0;
-  let failed = 0;
+  const failed = [];
   const errors = new Map(); // what each file wrote to stderr, told only when the file itself fails
   for await (const { type, data } of events) {
     const skipped = data.skip !== undefined || data.todo !== undefined;
@@ -25,12 +25,12 @@ export default async function* report(events) {
     } else if (type === 'test:fail' && !skipped) {
       const { error } = data.details;
       if (error?.failureType === 'subtestsFailed') continue; // told of already
-      failed++;
+      failed.push(data.name);
       yield `--- failed: ${data.name}${place(data)}\n${describe(error)}\n`;
       if (isContainer(data)) yield (errors.get(data.file) ?? []).slice(-40).join('');
     } else if (type === 'test:stderr') {
       errors.set(data.file, [...(errors.get(data.file) ?? []).slice(-100), data.message]);
     }
   }
-  writeFileSync(process.env.TALLY, `${passed} ${failed}\n`);
+  writeFileSync(process.env.TALLY, JSON.stringify({ passed, failed }));
 }

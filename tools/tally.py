@@ -1,10 +1,12 @@
 #!/usr/bin/python3
 """Counts the single tests inside unit-test programs, and shows those that failed.
 
-usage: tally.py TESTLOG.json TALLY
+usage: tally.py failed TESTLOG.json                  names the programs with failures, one a line, and shows these
+       tally.py sum TALLY TESTLOG.json AGAIN.json     counts; what AGAIN.json tells of a program holds
 
-TESTLOG.json is what `meson test` writes about the cmocka programs it ran; TALLY becomes "PASSED FAILED". A
-program that ends badly counts as one failure even if all its tests passed, for sanitizers report at the end.
+A TESTLOG.json is what `meson test` writes about the cmocka programs it ran; TALLY becomes "PASSED FAILED", followed by
+a line about each program that passed only when it was run again. A program that ends badly counts as one failure even
+if all its tests passed, for sanitizers report at the end.
 """
 
 import json
@@ -23,7 +25,7 @@ def programs(log):
 
 
 def outcomes(words):
-    """How each test ended that began; the summary, which names some again, is passed over."""
+    """Each test that began and how it ended; the summary, which names some again, is passed over."""
     running = None
     for line in words.splitlines():
         match = LINE.match(line)
@@ -31,40 +33,56 @@ def outcomes(words):
             continue
         if match[1] == "RUN":
             if running:
-                yield "FAILED"
+                yield running, "FAILED"
             running = match[2]
         elif match[2] == running:
-            yield match[1]
+            yield running, match[1]
             running = None
     if running:
-        yield "FAILED"  # it took the program with it
+        yield running, "FAILED"  # it took the program with it
 
 
-def count(program):
+def judge(program):
+    """How many tests passed, and the names of those that failed."""
     ends = list(outcomes(program.get("stdout", "")))
     well = program["result"] in ("OK", "EXPECTEDFAIL", "SKIP")
     if not ends:
-        return int(well and program["result"] != "SKIP"), int(not well)
-    failed = ends.count("FAILED")
-    return ends.count("OK"), failed if well else max(failed, 1)
+        return int(well and program["result"] != "SKIP"), [] if well else [program["result"]]
+    failed = [name for name, end in ends if end == "FAILED"]
+    return sum(end == "OK" for _, end in ends), failed if well or failed else [program["result"]]
 
 
 def show(program):
-    print(f"--- {program['name']}: {program['result']}")
+    print(f"--- {program['name']}: {program['result']}", file=sys.stderr)
     for stream in ("stdout", "stderr"):
         lines = [line for line in program.get(stream, "").splitlines() if not re.match(r"\[ *(RUN|OK) *\]", line)]
-        print("\n".join(lines[-80:]))
+        print("\n".join(lines[-80:]), file=sys.stderr)
 
 
-def meson(log, tally):
-    passed = failed = 0
+def failed(log):
     for program in programs(log):
-        ok, bad = count(program)
-        passed, failed = passed + ok, failed + bad
-        if bad:
+        if judge(program)[1]:
             show(program)
+            print(program["name"].rsplit(" / ", 1)[-1])
+
+
+def total(tally, log, again):
+    second = {program["name"]: judge(program) for program in programs(again)}
+    passed, bad, notes = 0, 0, []
+    for program in programs(log):
+        name = program["name"]
+        good, wrong = judge(program)
+        if wrong and name in second:
+            first, (good, wrong) = wrong, second[name]
+            if not wrong:
+                notes.append(f"passed only when run again alone: {name} ({'; '.join(first)})\n")
+        passed, bad = passed + good, bad + len(wrong)
     if log.exists():
-        tally.write_text(f"{passed} {failed}\n")
+        tally.write_text("".join([f"{passed} {bad}\n", *notes]))
 
 
-meson(Path(sys.argv[1]), Path(sys.argv[2]))
+def main(verb, *paths):
+    {"failed": failed, "sum": total}[verb](*map(Path, paths))
+
+
+main(*sys.argv[1:])

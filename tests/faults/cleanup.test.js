@@ -8,20 +8,13 @@ import { assertDeleted, assertSent, codeOf, hashOf, isThere, logOf, mailedCode, 
 import { FakeProvider } from '../service/lib/fake-provider.js';
 import { addCompany, addUser } from '../service/lib/people.js';
 import { completeMeanwhile, typeTwice } from '../service/lib/races.js';
+import { seeded } from '../service/lib/random.js';
 import { serve } from '../service/lib/reclaim.js';
 import { pause, Stage, until } from '../service/lib/stage.js';
 
 const rounds = Number(process.env.ROUNDS ?? 20);
 const races = rounds * 10;
-let state = Number(process.env.SEED ?? 20251027);
-
-/** Mulberry32: the same moments for the same seed. */
-function random() {
-  state = (state + 0x6d2b79f5) | 0;
-  let t = Math.imul(state ^ (state >>> 15), 1 | state);
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-  return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
-}
+const random = seeded(Number(process.env.SEED ?? 20251027));
 
 const stage = new Stage();
 let cluster, world;

@@ -8,20 +8,13 @@ import { ops, probe } from '../service/lib/http.js';
 import { behindProxy, from, ipKey, limitsOf, newClient } from '../service/lib/limits.js';
 import { address } from '../service/lib/people.js';
 import { Cluster } from '../service/lib/postgres.js';
+import { seeded } from '../service/lib/random.js';
 import { serve } from '../service/lib/reclaim.js';
 import { pause, stageOf, until } from '../service/lib/stage.js';
 
 const rounds = Number(process.env.ROUNDS ?? 3);
 const most = 40;
-let state = Number(process.env.SEED ?? 20251028);
-
-/** Mulberry32: the same moments for the same seed. */
-function random(below) {
-  state = (state + 0x6d2b79f5) | 0;
-  let t = Math.imul(state ^ (state >>> 15), 1 | state);
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-  return ((t ^ (t >>> 14)) >>> 0) % below;
-}
+const random = seeded(Number(process.env.SEED ?? 20251028));
 
 /** Many callers of one client after another, at both instances. */
 class Load {
@@ -91,7 +84,7 @@ describe(`limits under faults, ${rounds} rounds`, () => {
     const load = new Load(t, servers);
     const blows = {
       instance: async () => {
-        const n = random(servers.length);
+        const n = random.below(servers.length);
         await servers[n].kill9();
         servers[n] = await start();
       },
@@ -102,14 +95,14 @@ describe(`limits under faults, ${rounds} rounds`, () => {
       },
       backend: async () => {
         const sessions = await db.query("select pid from pg_stat_activity where datname = current_database() and application_name = 'reclaim'");
-        if (sessions.length) process.kill(sessions[random(sessions.length)].pid, 'SIGKILL');
+        if (sessions.length) process.kill(sessions[random.below(sessions.length)].pid, 'SIGKILL');
       },
     };
     for (let round = 0; round < rounds; round++)
       for (const [name, blow] of Object.entries(blows)) {
         const before = load.counts[200];
         await until('admissions under way', () => load.counts[200] > before + 50);
-        await pause(random(300));
+        await pause(random.below(300));
         await blow();
         for (const server of servers) await until(`ready after ${name}`, async () => (await ops(server, '/readyz')).status === 200);
         await assertRemembered(db, load);

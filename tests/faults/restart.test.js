@@ -9,19 +9,12 @@ import { ops, probe } from '../service/lib/http.js';
 import { addCompany, addUser, address } from '../service/lib/people.js';
 import { temporaryDirectory } from '../service/lib/place.js';
 import { Cluster } from '../service/lib/postgres.js';
+import { seeded } from '../service/lib/random.js';
 import { serve } from '../service/lib/reclaim.js';
 import { pause, stageOf, until } from '../service/lib/stage.js';
 
 const rounds = Number(process.env.ROUNDS ?? 3);
-let state = Number(process.env.SEED ?? 20251027);
-
-/** Mulberry32: the same moments for the same seed. */
-function random(below) {
-  state = (state + 0x6d2b79f5) | 0;
-  let t = Math.imul(state ^ (state >>> 15), 1 | state);
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-  return ((t ^ (t >>> 14)) >>> 0) % below;
-}
+const random = seeded(Number(process.env.SEED ?? 20251027));
 
 async function addPeople(db) {
   const confirmed = '2025-10-20T14:30:00Z';
@@ -97,11 +90,11 @@ describe(`faults, ${rounds} rounds`, () => {
     const load = new Load(t, () => server, people);
     for (let round = 0; round < rounds; round++)
       for (const victim of ['server', 'postmaster', 'backend', 'both']) {
-        await pause(random(400));
+        await pause(random.below(400));
         const postmaster = postmasterOf(server);
         if (victim === 'backend') {
           const backends = clusterProcesses(data).filter((pid) => pid !== postmaster?.pid);
-          if (backends.length) process.kill(backends[random(backends.length)], 'SIGKILL');
+          if (backends.length) process.kill(backends[random.below(backends.length)], 'SIGKILL');
         } else if (victim !== 'server' && postmaster) {
           process.kill(postmaster.pid, 'SIGKILL');
         }
@@ -126,11 +119,11 @@ describe(`faults, ${rounds} rounds`, () => {
     const loads = servers.map((server) => new Load(t, () => server, people));
     for (let round = 0; round < rounds; round++)
       for (const blow of ['kill9', 'fast', 'immediate', 'terminate']) {
-        await pause(random(300));
+        await pause(random.below(300));
         if (blow === 'kill9') await cluster.kill9();
         else if (blow === 'terminate') await db.query('select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()');
         else await cluster.stop(blow);
-        await pause(random(300));
+        await pause(random.below(300));
         if (!cluster.running) await cluster.start();
         for (const server of servers) await assertWell(server, people);
       }

@@ -2,6 +2,7 @@
 // least TIMING_ANSWERS answers of each kind, all kinds in turn, while mail providers take from nothing to three seconds.
 // Medians and 95th percentiles must not differ by 2 ms, with their 95 % intervals. A busy machine makes those wide:
 // then more answers are asked for, up to TIMING_MOST.
+// runs alone
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -250,9 +250,9 @@ describe('a client that dawdles', () => {
 
   it('on its second request is cut off as well', async () => {
     const connection = await RawConnection.open(server);
+    const began = performance.now();
     connection.send(rawPost(json));
     assert.equal((await connection.answer(1)).status, 200);
-    const began = performance.now();
     connection.send(`POST ${probePath} HTTP/1.1\r\n${host}\r\nX-A: `);
     const timer = setInterval(() => connection.send('b'), 50);
     try {

@@ -20,7 +20,7 @@ for (const prepare of ['auto', 'off'])
       db = await cluster.database(stage);
       pooler = await Pooler.start(stage, cluster, { poolSize: 3 });
       server = await serve(stage, {
-        env: { RECLAIM_DATABASE_URL: pooler.url(db), RECLAIM_DATABASE_DIRECT_URL: db.url, RECLAIM_PREPARE: prepare },
+        env: { RECLAIM_DATABASE_URL: pooler.url(db), RECLAIM_DATABASE_DIRECT_URL: db.url, RECLAIM_PREPARE: prepare, RECLAIM_PROBE_TIMEOUT_MS: '300' },
       });
     });
     after(() => stage.end());

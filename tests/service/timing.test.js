@@ -1,5 +1,6 @@
 // What an answer says cannot be told from when it comes: a short look at each kind, wide enough for a busy machine. The
 // long one, tests/faults/timing.test.js, measures.
+// runs alone
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

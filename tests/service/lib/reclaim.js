@@ -163,6 +163,7 @@ export async function serve(scope, { database, env = {}, args = [], wait = 'read
     RECLAIM_OPS_LISTEN: '127.0.0.1:0',
     RECLAIM_PROBE_HOLD_MS: '0',
     RECLAIM_PROBE_HOLD_SIGMA_MS: '0',
+    RECLAIM_PROBE_TIMEOUT_MS: '1000', // a busy machine makes a look-up wait
     RECLAIM_HOLD_MS: '0',
     RECLAIM_HOLD_SIGMA_MS: '0',
     RECLAIM_LIMIT_PROBE: 'off',

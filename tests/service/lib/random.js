@@ -1,0 +1,14 @@
+// Chance that comes out the same for the same seed.
+
+/** Mulberry32: what is returned draws from [0, 1), its `below` a whole number below another. */
+export function seeded(seed) {
+  let state = seed;
+  const random = () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+  };
+  random.below = (limit) => Math.floor(random() * limit);
+  return random;
+}

@@ -1,0 +1,115 @@
+// Runs test files of node:test, FILES_TOGETHER at a time, each in a process of its own that may take FILE_SECONDS. A file that
+// failed is run once more, alone: if it passes then, it has passed, and is named, for a test that needs a quiet machine
+// is worth a look. A file that says "// runs alone" waits for the others to be done.
+//
+// usage: node tools/node-tests.mjs LOG TALLY [--name PATTERN] FILE...
+//
+// LOG gets everything that was said, and the directory LOG without its ending the words of each file, the first failure
+// as NAME.first.log. TALLY becomes "PASSED FAILED", followed by the lines about files that passed only the second time.
+import { spawn } from 'node:child_process';
+import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const [log, tally, ...rest] = process.argv.slice(2);
+const pattern = rest[0] === '--name' ? ['--test-name-pattern', rest.splice(0, 2)[1]] : [];
+const together = Number(process.env.FILES_TOGETHER ?? 4);
+const seconds = process.env.FILE_SECONDS ?? '300';
+const logs = log.replace(/\.log$/, '');
+const reporter = join(dirname(fileURLToPath(import.meta.url)), 'reporter.mjs');
+
+class TestFile {
+  constructor(path) {
+    this.path = path;
+    this.name = basename(path);
+    this.alone = /^\/\/ runs alone\b/m.test(readFileSync(path, 'utf8'));
+  }
+
+  /** Runs it to its end, whatever that is. */
+  async run() {
+    const words = this.#kept('log');
+    const counts = this.#kept('json');
+    rmSync(counts, { force: true });
+    const began = performance.now();
+    const { code, shown } = await this.#spawn(words, counts);
+    this.took = (performance.now() - began) / 1000;
+    this.shown = shown;
+    this.passed = 0;
+    this.failed = [];
+    try {
+      ({ passed: this.passed, failed: this.failed } = JSON.parse(readFileSync(counts, 'utf8')));
+    } catch {
+      // it did not come that far
+    }
+    if (code === 124 || code === 137) this.#blame(`not done after ${seconds} s, or killed`);
+    else if (code !== 0 && this.failed.length === 0) this.#blame(`exit ${code}`);
+    appendFileSync(log, `=== ${this.path}, ${this.took.toFixed(1)} s\n${this.shown}${read(words)}\n`);
+    process.stdout.write(this.shown);
+  }
+
+  async again() {
+    process.stdout.write(`--- once more, alone: ${this.path}\n`);
+    const { failed } = this;
+    renameSync(this.#kept('log'), this.#kept('first.log'));
+    appendFileSync(this.#kept('first.log'), this.shown);
+    await this.run();
+    if (this.failed.length === 0) this.onlyAlone = `passed only when run again alone: ${this.path} (${failed.join('; ')})`;
+  }
+
+  #kept(ending) {
+    return join(logs, this.name.replace(/\.test\.m?js$/, `.${ending}`));
+  }
+
+  #blame(why) {
+    this.failed.push(why);
+    this.shown += `--- failed: ${this.path}: ${why}\n`;
+  }
+
+  /** In a process group of its own, which ends with this process and when its time is over. */
+  #spawn(words, counts) {
+    const command = ['--pdeathsig', 'TERM', '--', 'timeout', '-k', '10', seconds, process.execPath, '--test', ...pattern];
+    command.push('--test-reporter=spec', `--test-reporter-destination=${words}`);
+    command.push(`--test-reporter=${reporter}`, '--test-reporter-destination=stdout', this.path);
+    const env = { ...process.env, TALLY: counts };
+    delete env.NODE_TEST_CONTEXT; // the tests of this program are themselves run by node:test
+    const child = spawn('setpriv', command, { stdio: ['ignore', 'pipe', 'pipe'], env });
+    let shown = '';
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part) => (shown += part));
+    return new Promise((resolve, reject) => {
+      child.once('error', reject);
+      // Not 'close': a process left behind may hold the pipe open for ever.
+      child.once('exit', (code, signal) => setTimeout(() => resolve({ code: signal ? 137 : code, shown }), 50));
+    });
+  }
+}
+
+function read(path) {
+  try {
+    return readFileSync(path, 'utf8');
+  } catch {
+    return '';
+  }
+}
+
+async function runAll(files, lanes) {
+  const left = [...files];
+  const lane = async () => {
+    while (left.length) await left.shift().run();
+  };
+  await Promise.all(Array.from({ length: lanes }, lane));
+}
+
+mkdirSync(logs, { recursive: true });
+const files = rest.map((path) => new TestFile(path));
+await runAll(files.filter(({ alone }) => !alone), together);
+await runAll(files.filter(({ alone }) => alone), 1);
+for (const file of files.filter(({ failed }) => failed.length)) await file.again();
+
+const sum = (what) => files.reduce((total, file) => total + what(file), 0);
+const failed = sum((file) => file.failed.length);
+const notes = files.flatMap(({ onlyAlone }) => onlyAlone ?? []);
+writeFileSync(tally, [`${sum((file) => file.passed)} ${failed}`, ...notes, ''].join('\n'));
+const slowest = [...files].sort((a, b) => b.took - a.took).slice(0, 10);
+appendFileSync(log, `=== the slowest\n${slowest.map(({ path, took }) => `${took.toFixed(1).padStart(7)} s  ${path}\n`).join('')}`);
+process.exitCode = failed ? 1 : 0;
+process.exit();
