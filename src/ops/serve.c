@@ -483,8 +483,9 @@ static void greet(struct app *app)
         printf("  Database       psql '%s'\n", cluster_url(app->cluster));
     printf("Try it:\n"
            "  curl -s http://%s/functions/v1/check-email-status -d '{\"email\":\"viktor@example.com\"}'\n"
+           "  curl -s http://%s/auth/login -d '{\"email\":\"ada@example.com\",\"password\":\"demo-password\"}'\n"
            "Stop with ctrl-C.\n",
-           server_address(app->public));
+           server_address(app->public), server_address(app->public));
     fflush(stdout);
 }
 
