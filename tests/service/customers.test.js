@@ -118,6 +118,11 @@ describe('POST /auth/unregister', () => {
     assertError(await unregister(server, me, { password: 'canary-password-wrong' }), 400, 'WRONG_PASSWORD');
     assertError(await unregister(server, me, { password: '' }), 400, 'WRONG_PASSWORD');
     assert.equal((await rowOf(db, customer)).status, 'active');
+    assert.deepEqual(
+      (await auditOf(db, customer)).map(({ action, actor, outcome }) => [action, actor, outcome]),
+      [['freeze', 'owner', 'PASSWORD_REQUIRED'], ['freeze', 'owner', 'WRONG_PASSWORD'], ['freeze', 'owner', 'WRONG_PASSWORD']],
+      'each proof that was not good enough is in the audit',
+    );
   });
 
   it('bodies that are no proof are refused by name, and nothing changes', async () => {
