@@ -22,6 +22,7 @@ struct wish {
     const struct caller *caller;
     struct str password, phrase; /* absent when not given */
     struct str hash;             /* absent: the phrase is the proof */
+    const char *code, *message;  /* of a refusal that is kept in the audit */
 };
 
 static struct wish *wish_of(struct errand *errand)
@@ -32,6 +33,30 @@ static struct wish *wish_of(struct errand *errand)
 static void refuse(struct wish *w, const char *code, const char *message)
 {
     reply_refuse(w->rq, 400, code, message);
+}
+
+static enum err write_refusal(struct errand *errand, struct pg *pg)
+{
+    struct wish *w = wish_of(errand);
+    struct actor actor = actor_of(w->rq, w->caller);
+    struct pg_call note = customer_log(w->caller->customer_id, event_action(EVENT_FREEZE), &actor, w->code);
+    return pg_ask(pg, &note, errand->job.deadline_ns);
+}
+
+static void tell_refusal(struct errand *errand)
+{
+    struct wish *w = wish_of(errand);
+    refuse(w, w->code, w->message);
+}
+
+/* A proof that was weighed and found wanting: whoever looks into the account later shall see that it was tried. */
+static void refuse_proof(struct wish *w, const char *code, const char *message)
+{
+    w->code = code;
+    w->message = message;
+    w->errand.run = write_refusal;
+    w->errand.answer = tell_refusal;
+    errand_go(&w->errand, atomic_load(&w->room->pool));
 }
 
 static void freeze(struct wish *w)
