@@ -130,7 +130,7 @@ static bool digest_verify(EVP_PKEY *key, struct str text, const unsigned char *s
 /* A token has r and s side by side; OpenSSL wants them as DER. */
 static bool ecdsa_matches(EVP_PKEY *key, struct str text, struct str signature)
 {
-    if (signature.len != 2 * ES256_HALF)
+    if (signature.len != (size_t)2 * ES256_HALF)
         return false;
     const unsigned char *at = (const unsigned char *)signature.at;
     BIGNUM *r = BN_bin2bn(at, ES256_HALF, NULL), *s = BN_bin2bn(at + ES256_HALF, ES256_HALF, NULL);

@@ -407,7 +407,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     if (!(app->admission = admission_new()))
         return why_set(why, ERR_MEMORY, "no memory for the limits");
     configure_limits(app, s);
-    if ((e = open_post(app, s, why)) || (e = open_who(app, s, why)))
+    if ((e = open_who(app, s, why)) || (e = open_post(app, s, why)))
         return e;
     routes_init(&app->routes, s,
                 &(struct routes_needs){&app->orphans, &app->identifier_key, &app->code_keys, app->admission, app->post,

@@ -33,8 +33,7 @@ static void what_is_not_a_key_is_seen_by_its_form(void **state UNUSED)
         "rk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=",
         "rk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh9", /* unused bits set */
         "rk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX+BkaGxwdHh8",
-        "rk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX\x80"
-        "BkaGxwdHh8",
+        "rk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYX\200BkaGxwdHh8",
         " rk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8",
     };
     for (size_t i = 0; i < COUNT_OF(texts); i++)

@@ -60,7 +60,7 @@ static void a_token_tells_its_subject_and_its_end(void **state UNUSED)
 static void what_is_no_uuid_is_no_subject(void **state UNUSED)
 {
     const char *const subjects[] = {"",           ",\"sub\":\"\"", ",\"sub\":\"admin\"",
-                                    ",\"sub\":7", ",\"sub\":null", ",\"sub\":\"" USER " \""};
+                                    ",\"sub\":7", ",\"sub\":null", (",\"sub\":\"" USER " \"")};
     for (size_t i = 0; i < COUNT_OF(subjects); i++)
         assert_string_equal(claims_of(payload_with(subjects[i])).sub, "");
 }
@@ -145,7 +145,7 @@ static void an_end_that_makes_no_sense_is_malformed(void **state UNUSED)
 static void a_payload_that_json_readers_could_read_differently_is_malformed(void **state UNUSED)
 {
     const char *const payloads[] = {
-        "{\"exp\":1900000000,\"sub\":\"" USER "\",\"sub\":\"x\"}",
+        ("{\"exp\":1900000000,\"sub\":\"" USER "\",\"sub\":\"x\"}"),
         "{\"exp\":1900000000,\"app_metadata\":{\"role\":\"user\",\"role\":\"admin\"}}",
         "{\"exp\":1900000000} ,",
         "[{\"exp\":1900000000}]",
