@@ -9,11 +9,9 @@ import { stageOf } from './stage.js';
 
 export const gate = (server, headers = {}, more = {}) => request(server, { path: '/gate', headers, ...more });
 
-const hashKey = Buffer.from(hkdfSync('sha256', canaryKey, '', 'access key hash', 32));
-
 /** A key for each customer, as `reclaim key create` would make it, but by the thousand. */
-export async function addKeys(db, customers) {
-  const keys = customers.map(() => `rk_${randomBytes(32).toString('base64url')}`);
+export async function addKeys(db, customers, { secret = canaryKey, keys = customers.map(() => `rk_${randomBytes(32).toString('base64url')}`) } = {}) {
+  const hashKey = Buffer.from(hkdfSync('sha256', secret, '', 'access key hash', 32));
   const hashes = keys.map((key) => createHmac('sha256', hashKey).update(key).digest('hex'));
   await db.query('insert into reclaim.access_keys (customer_id, key_hash) select * from unnest($1::uuid[], $2::text[])', [
     customers.map(({ id }) => id),
