@@ -36,5 +36,7 @@ export async function migrate(scope, database) {
   if (code !== 0) throw new Error(`migrate: ${stderr}`);
 }
 
+export const secretKey = 'a key for benchmarks, of no worth at all';
+
 export const startServer = (scope, database, env = {}) =>
-  serve(scope, { database, env: { RECLAIM_SECRET_KEY: 'a key for benchmarks, of no worth at all', ...env } });
+  serve(scope, { database, env: { RECLAIM_SECRET_KEY: secretKey, ...env } });

@@ -20,6 +20,7 @@
 #define PAGE 10000
 #define SNAPSHOT_ROOM 65536 /* it names every transaction under way */
 #define NEVER INT64_MIN
+#define NOTE_MOST 1000
 #define NOTE_SLACK_MS 150 /* instances do not all note a freeze at the same instant */
 
 METRIC_GAUGE(frozen_count, "reclaim_frozen_customers", "Frozen customers that this instance has in memory.");
@@ -28,6 +29,7 @@ METRIC_GAUGE(frozen_age, "reclaim_frozen_age_seconds",
              "Since the last completed read of changed customers began; beyond 0.1 the gate asks the database.");
 METRIC_COUNTER(frozen_loads, "reclaim_frozen_loads_total", "Times that all frozen customers were read.");
 
+/* cache: frozen */
 struct frozen {
     struct customer_set *set;
     struct seen *seen;
@@ -42,6 +44,7 @@ struct frozen {
     bool outage_told;
     int64_t note_at_ns; /* when to write into the customers' rows that this layer has the freeze; NEVER: nothing to */
     bool note_again;    /* more came since */
+    int note_most;      /* at once */
     char note_snapshot[SNAPSHOT_ROOM]; /* shows the freezes that are meant */
 };
 
@@ -89,14 +92,14 @@ static const struct statement frozen_changes = {
     .columns = "snapshot:text what:text id:uuid scheduled_us:int8 unnoted:bool",
 };
 
-/* Freezes that were committed a lease ago: every instance has them. Whoever changes a row right now is not waited for;
- * as long as this found any, it is done again. */
+/* Freezes that were committed a lease ago: every instance has them. As long as this found any, it is done again. Nobody
+ * who changes a row right now is waited for: then it fails, and a smaller choice is tried, another one by chance. */
 static const struct statement frozen_note = {
     .name = "frozen_note",
     .sql = "WITH due AS (SELECT c.id FROM reclaim.customer_customers c"
            " WHERE c.status = 'frozen' AND c.frozen_api_at IS NULL"
            " AND pg_catalog.pg_visible_in_snapshot(c.changed_xid, $1::pg_catalog.pg_snapshot)"
-           " ORDER BY c.changed_xid LIMIT $2::int8 FOR UPDATE SKIP LOCKED)"
+           " ORDER BY pg_catalog.random() LIMIT $2::int8 FOR UPDATE NOWAIT)"
            ", done AS (UPDATE reclaim.customer_customers c SET frozen_api_at = pg_catalog.clock_timestamp() FROM due"
            " WHERE c.id = due.id RETURNING 1)"
            " SELECT (SELECT count(*) FROM done) AS noted, EXISTS (SELECT FROM reclaim.customer_customers c"
@@ -244,12 +247,14 @@ static enum err read_changes(struct frozen *f)
 
 static enum err note(struct frozen *f)
 {
-    struct pg_call call = {.ask = &frozen_note, .args = {pg_text(f->note_snapshot), pg_i64(PAGE / 10)}};
+    struct pg_call call = {.ask = &frozen_note, .args = {pg_text(f->note_snapshot), pg_i64(f->note_most)}};
     enum err e = pg_ask(f->pg, &call, clock_ns() + READ_NS);
+    bool locked = e == ERR_DATABASE && !strcmp(call.sqlstate, "55P03");
     f->note_at_ns = NEVER;
-    if (!e && (f->note_again || pg_get_bool(&call, 0, 1)))
+    f->note_most = locked ? (f->note_most + 1) / 2 : f->note_most * 2 < NOTE_MOST ? f->note_most * 2 : NOTE_MOST;
+    if (locked || (!e && (f->note_again || pg_get_bool(&call, 0, 1))))
         note_later(f);
-    return e;
+    return locked ? OK : e;
 }
 
 /* --- the thread --- */
@@ -264,6 +269,7 @@ static enum err begin(struct frozen *f, struct why *why)
 {
     int64_t deadline_ns = clock_ns() + CONNECT_NS;
     f->note_at_ns = NEVER;
+    f->note_most = NOTE_MOST;
     enum err e = pg_connect(f->pg, deadline_ns, why);
     if (e || (e = pg_script(f->pg, session, deadline_ns, why)))
         return e;

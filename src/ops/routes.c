@@ -38,6 +38,14 @@ static void constant(struct request *rq)
     reply_send(rq, 429);
 }
 
+/* The same for the gate. */
+static void constant_pass(struct request *rq)
+{
+    reply_header(rq, "X-Customer-Id", "00000000-0000-4000-8000-000000000000");
+    reply_header(rq, "X-Customer-Status", "active");
+    reply_send(rq, 200);
+}
+
 static void add(struct routes *r, struct route route)
 {
     r->routes[r->router.route_count++] = route;
@@ -111,8 +119,11 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
         add(r,
             (struct route){.method = METHOD_GET, .path = "/mailbox.json", .handle = mailbox_json, .room = &r->mailbox});
     }
-    if (getenv("RECLAIM_TEST_CONSTANT"))
+    if (getenv("RECLAIM_TEST_CONSTANT")) {
         add(r, (struct route){.method = METHOD_POST, .path = "/functions/v1/constant", .handle = constant});
+        add(r, (struct route){
+                   .method = METHOD_ANY, .path = "/constant-pass", .handle = constant_pass, .ignores_body = true});
+    }
 }
 
 void routes_configure(struct routes *r, const struct settings *s)

@@ -208,13 +208,35 @@ static void a_database_that_hangs_is_not_trusted_for_long(void **state UNUSED)
     await_answer(31, FROZEN_NOT);
 }
 
+static int64_t unnoted(void)
+{
+    return number_from(server_url(server), "SELECT count(*) FROM reclaim.customer_customers"
+                                           " WHERE status = 'frozen' AND frozen_api_at IS NULL");
+}
+
+static void a_row_that_somebody_holds_keeps_the_others_from_being_noted_no_longer_than_itself(void **state UNUSED)
+{
+    int64_t end = clock_ns() + PATIENCE_NS;
+    struct pg *holder = must_connect(server_url(server), PG_PREPARE_OFF);
+    make(42000, 42020);
+    must_run(holder, "BEGIN");
+    become("frozen", 42000, 42020);
+    must_run(holder, "SELECT FROM reclaim.customer_customers WHERE id = " ID("42007") " FOR UPDATE");
+    while (unnoted() > 1)
+        assert_true(clock_ns() < end);
+    must_run(holder, "COMMIT");
+    while (unnoted() > 0)
+        assert_true(clock_ns() < end);
+    pg_free(holder);
+    become("active", 42000, 42020);
+}
+
 static void every_freeze_is_noted_in_its_row_once_all_must_know(void **state UNUSED)
 {
     int64_t end = clock_ns() + PATIENCE_NS;
     make(40000, 41300);
     become("frozen", 40000, 41300);
-    while (number_from(server_url(server), "SELECT count(*) FROM reclaim.customer_customers"
-                                           " WHERE status = 'frozen' AND frozen_api_at IS NULL"))
+    while (unnoted() > 0)
         assert_true(clock_ns() < end);
     assert_int_equal(number_from(server_url(server),
                                  "SELECT count(*) FROM reclaim.customer_customers WHERE status = 'frozen' AND"
@@ -287,6 +309,7 @@ int main(void)
         cmocka_unit_test(more_at_once_than_one_read_brings_is_read_all_the_same),
         cmocka_unit_test(rows_from_another_cluster_count_though_their_transactions_are_still_to_come),
         cmocka_unit_test(every_freeze_is_noted_in_its_row_once_all_must_know),
+        cmocka_unit_test(a_row_that_somebody_holds_keeps_the_others_from_being_noted_no_longer_than_itself),
         cmocka_unit_test(a_database_that_went_away_is_read_anew),
         cmocka_unit_test(a_database_that_hangs_is_not_trusted_for_long),
     };

@@ -1,0 +1,75 @@
+import { jwtSecret, tokenOf } from '../tests/service/lib/customers.js';
+import { addKeys } from '../tests/service/lib/gate.js';
+import { until } from '../tests/service/lib/stage.js';
+import { startLoad } from './lib/load.js';
+import { Metrics } from './lib/metrics.js';
+import { migrate, secretKey, startCluster, startServer } from './lib/world.js';
+
+export const about = 'decisions at the gate against a constant answer of the same server, and with a million frozen customers';
+
+const keyed = 1000; // active customers that keep asking
+const callers = 64;
+const digits = 6;
+const anyKey = `rk_${'#'.repeat(digits)}${'k'.repeat(42 - digits)}A`;
+const keyOf = (n) => anyKey.replace(/#+/, String(n).padStart(digits, '0'));
+
+/** Customers with keys, one of them with a token too, beside so many frozen ones. */
+async function world(b, cluster, frozen) {
+  const database = await cluster.database(b.stage);
+  await migrate(b.stage, database);
+  await database.query(
+    `insert into reclaim.customer_customers (status, frozen_api_at)
+     select 'frozen', now() from generate_series(1, $1::int)`,
+    [frozen],
+  );
+  const customers = await database.query(
+    'insert into reclaim.customer_customers (owner_user_id) select gen_random_uuid() from generate_series(1, $1::int) returning id, owner_user_id as owner',
+    [keyed],
+  );
+  await addKeys(database, customers, { secret: secretKey, keys: customers.map((_, n) => keyOf(n)) });
+  await database.query('vacuum analyze');
+  const server = await startServer(b.stage, database, { RECLAIM_JWT_SECRET: jwtSecret, RECLAIM_TEST_CONSTANT: '1' });
+  await until('all frozen customers in memory', async () => (await Metrics.of(server)).value('reclaim_frozen_customers') === frozen);
+  return { server, token: { Authorization: `Bearer ${tokenOf({ sub: customers[0].owner })}` } };
+}
+
+/** Answers per second; a few may not be the expected one, when a lease ran out or at the end. */
+async function load(server, path, headers, times) {
+  const ended = await startLoad(server, { path, headers, callers, numbers: keyed, ...times }).ended;
+  const right = ended.statuses[200] ?? 0;
+  if (right < ended.answers * 0.99) throw new Error(`not let pass: ${JSON.stringify(ended)}`);
+  return ended.per_second;
+}
+
+const decisions = async (server) => {
+  const metrics = await Metrics.of(server);
+  const by = (source) => metrics.value('reclaim_gate_decisions_total', { source });
+  return { memory: by('memory'), database: by('database') };
+};
+
+export async function bench(b) {
+  const many = b.smoke ? 20_000 : 1_000_000;
+  const times = b.smoke ? { warmMs: 100, runMs: 300 } : { warmMs: 300, runMs: 1500 };
+  const cluster = await startCluster(b.stage);
+  const few = await world(b, cluster, 10);
+  const keys = { 'X-API-Key': anyKey };
+  const constant = (headers) => () => load(few.server, '/constant-pass', headers, times);
+  const gate = (server, headers) => () => load(server, '/gate', headers, times);
+
+  for (const [name, headers] of Object.entries({ 'API keys': keys, 'tokens seen before': few.token })) {
+    const before = await decisions(few.server);
+    const found = await b.compare(15, { ours: gate(few.server, headers), peer: constant(headers) }, `gate, ${name}`);
+    const after = await decisions(few.server);
+    const asked = (after.database - before.database) / (after.database - before.database + after.memory - before.memory);
+    b.measure(`decisions with ${name}, of constant answers`, { rounds: found.ratios, unit: 'times', atLeast: 0.9 });
+    b.measure(`decisions per second with ${name}`, { rounds: found.ours, beside: [{ name: 'constant answers', values: found.peer }] });
+    b.measure(`of these, decided by the database, ${name}`, { rounds: [100 * asked], unit: '%', plot: false });
+  }
+
+  const crowd = await world(b, cluster, many);
+  const found = await b.compare(15, { ours: gate(crowd.server, keys), peer: gate(few.server, keys) }, `gate, ${many} frozen beside 10`);
+  b.measure(`decisions with ${many.toLocaleString('en')} frozen, of those with 10`, { rounds: found.ratios, unit: 'times', atLeast: 0.95 });
+  const metrics = await Metrics.of(crowd.server);
+  const each = metrics.value('reclaim_frozen_bytes') / metrics.value('reclaim_frozen_customers');
+  b.measure('memory of a frozen customer', { rounds: [each], unit: 'bytes', atMost: 64, plot: false });
+}
