@@ -1,6 +1,6 @@
 #include "events/broker.h"
 
-#include <amqp_framing.h>
+#include <amqp.h>
 #include <amqp_ssl_socket.h>
 #include <amqp_tcp_socket.h>
 #include <openssl/ssl.h>
@@ -17,26 +17,36 @@
 #define HEARTBEAT_S 10
 #define FRAME_MAX 131072
 
+static enum err read_option(struct broker *b, char *option, struct why *why)
+{
+    char *value = strchr(option, '=');
+    if (!value)
+        return why_set(why, ERR_INPUT, "an option of the URL has no value");
+    *value++ = '\0';
+    const struct {
+        const char *name, **field;
+    } known[] = {{"cacertfile", &b->ca_file}, {"certfile", &b->certificate_file}, {"keyfile", &b->key_file}};
+    for (size_t i = 0; i < COUNT_OF(known); i++)
+        if (strcmp(option, known[i].name) == 0) {
+            *known[i].field = value;
+            return OK;
+        }
+    return why_set(why, ERR_INPUT, "the URL takes cacertfile, certfile and keyfile, not %.40s", option);
+}
+
 /* Cuts "?name=value&…" off the URL. */
 static enum err read_options(struct broker *b, struct why *why)
 {
-    char *query = strchr(b->url, '?');
-    if (!query)
-        return OK;
-    *query++ = '\0';
-    for (char *save, *option = strtok_r(query, "&", &save); option; option = strtok_r(NULL, "&", &save)) {
-        char *value = strchr(option, '=');
-        if (!value)
-            return why_set(why, ERR_INPUT, "an option of the URL has no value");
-        *value++ = '\0';
-        if (strcmp(option, "cacertfile") == 0)
-            b->ca_file = value;
-        else if (strcmp(option, "certfile") == 0)
-            b->certificate_file = value;
-        else if (strcmp(option, "keyfile") == 0)
-            b->key_file = value;
-        else
-            return why_set(why, ERR_INPUT, "the URL takes cacertfile, certfile and keyfile, not %.40s", option);
+    char *option = strchr(b->url, '?');
+    while (option) {
+        *option++ = '\0';
+        char *next = strchr(option, '&');
+        if (next)
+            *next = '\0';
+        enum err e = read_option(b, option, why);
+        if (e)
+            return e;
+        option = next;
     }
     return OK;
 }
@@ -46,8 +56,9 @@ static enum err read_url(struct broker *b, struct why *why)
     enum err e = read_options(b, why);
     if (e)
         return e;
-    if (!strncmp(b->url, "amqp://", 7) == !strncmp(b->url, "amqps://", 8) ||
-        amqp_parse_url(b->url, &b->address) != AMQP_STATUS_OK || !*b->address.host)
+    struct str url = str_of(b->url);
+    bool known = str_starts(url, STR("amqp://")) || str_starts(url, STR("amqps://"));
+    if (!known || url.at[url.len - 1] == ':' || url.len <= 8 || amqp_parse_url(b->url, &b->address) != AMQP_STATUS_OK)
         return why_set(why, ERR_INPUT, "not a URL such as amqp://user:password@host:5672/vhost");
     if (!!b->certificate_file != !!b->key_file)
         return why_set(why, ERR_INPUT, "certfile and keyfile come together");
@@ -65,6 +76,7 @@ struct broker *broker_new(const char *url, struct why *why)
         pthread_mutex_init(&b->lock, NULL);
         b->fd = -1;
         b->url = strdup(url);
+        b->url_len = strlen(url);
         b->ids = calloc(BROKER_BATCH_MAX, sizeof *b->ids);
     }
     if (b && b->url && b->ids && read_url(b, why) == OK)
@@ -81,9 +93,7 @@ void broker_free(struct broker *b)
         return;
     broker_disconnect(b);
     if (b->url)
-        secret_wipe(b->url, strlen(b->url));
-    if (b->address.password && b->url && b->address.password != b->url)
-        secret_wipe(b->address.password, strlen(b->address.password));
+        secret_wipe(b->url, b->url_len);
     free(b->url);
     free(b->ids);
     pthread_mutex_destroy(&b->lock);

@@ -71,6 +71,7 @@ enum err broker_settle(struct broker *b, enum fate *fates, size_t count, int64_t
 struct broker_delivery {
     uint64_t tag;
     bool redelivered;
+    uint32_t behind; /* of broker_get: how many more the queue has */
     struct str body; /* until broker_release */
     char id[64], content_type[64], reason[256];
     void *held;

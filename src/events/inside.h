@@ -3,6 +3,7 @@
 #define EVENTS_INSIDE_H
 
 #include <amqp.h>
+#include <amqp_framing.h>
 #include <pthread.h>
 
 #include "events/broker.h"
@@ -11,7 +12,8 @@
 #define BROKER_CHANNEL 1
 
 struct broker {
-    char *url;                           /* the URL, cut into pieces in place; wiped with it */
+    char *url; /* cut into pieces in place, and wiped */
+    size_t url_len;
     struct amqp_connection_info address; /* points into url */
     const char *ca_file, *certificate_file, *key_file;
     amqp_connection_state_t connection; /* NULL while down */

@@ -1,5 +1,4 @@
 /* Publishing with confirms. librabbitmq knows nothing of them: they are read as frames. */
-#include <amqp_framing.h>
 #include <string.h>
 
 #include "base/clock.h"

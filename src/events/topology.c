@@ -1,6 +1,5 @@
 /* What Reclaim needs in the broker. It is looked for first: an operator may have made it otherwise, or have given
  * Reclaim no right to make anything. */
-#include <amqp_framing.h>
 
 #include "events/inside.h"
 

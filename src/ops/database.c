@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "events/outbox.h"
 #include "limits/store.h"
 #include "recovery/cleanup.h"
 #include "recovery/probe.h"
@@ -146,6 +147,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
     if (e || (e = pg_check_statements(pg, limits_statements, limits_statement_count, why)) ||
         (e = pg_check_statements(pg, work_statements, work_statement_count, why)) ||
         (e = pg_check_statements(pg, mail_statements, mail_statement_count, why)) ||
+        (e = pg_check_statements(pg, events_statements, events_statement_count, why)) ||
         (e = pg_check_statements(pg, audit_statements, audit_statement_count, why)) ||
         (e = pg_check_statements(pg, cleanup_statements, cleanup_statement_count, why)))
         return e;

@@ -149,16 +149,16 @@ export class Broker {
   }
 
   /** A plain connection of amqplib that does not throw when the broker dies. */
-  async connect(port) {
-    const connection = await amqp.connect(this.url(port));
+  async connect({ port, vhost = '' } = {}) {
+    const connection = await amqp.connect(`${this.url(port)}${vhost && `/${vhost}`}`);
     connection.on('error', () => {});
     return connection;
   }
 
-  async channel(scope, { confirm = true } = {}) {
-    const connection = await this.connect();
+  async channel(scope, { vhost } = {}) {
+    const connection = await this.connect({ vhost });
     stageOf(scope).after(() => connection.close().catch(() => {}));
-    const channel = await (confirm ? connection.createConfirmChannel() : connection.createChannel());
+    const channel = await connection.createConfirmChannel();
     channel.on('error', () => {});
     return channel;
   }
