@@ -51,7 +51,7 @@ static enum err apply_once(struct receipts *r, const struct receipt *receipt)
     enum err e = pg_is_up(r->pg) ? OK : pg_connect(r->pg, clock_ns() + CONNECT_NS, NULL);
     if (e)
         return ERR_CLOSED;
-    return r->config.apply ? r->config.apply(r->config.context, r->pg, receipt, clock_ns() + APPLY_NS) : ERR_MISSING;
+    return r->config.apply(r->config.context, r->pg, receipt, clock_ns() + APPLY_NS);
 }
 
 static bool may_pass(enum err e)

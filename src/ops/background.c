@@ -17,6 +17,15 @@ static bool leads(void *context)
     return leader_is_me(b->leader);
 }
 
+/* No cascade keeps receipts yet, so that nobody waits for any; but only a database that answers may say so. */
+static enum err apply_receipt(void *context UNUSED, struct pg *pg, const struct receipt *receipt UNUSED,
+                              int64_t deadline_ns)
+{
+    struct pg_call here = {.ask = &leader_ping};
+    enum err e = pg_ask(pg, &here, deadline_ns);
+    return e ? e : ERR_MISSING;
+}
+
 enum err background_start(const struct background_config *config, struct background **ret, struct why *why)
 {
     *ret = NULL;
@@ -29,7 +38,7 @@ enum err background_start(const struct background_config *config, struct backgro
     b->leader = config->leader;
     struct relay_config relay = {amqp_url, config->direct_url, leads, b};
     struct receipts_config receipts = {
-        .amqp_url = amqp_url, .database_url = config->url, .prepare = config->settings->prepare};
+        .amqp_url = amqp_url, .database_url = config->url, .prepare = config->settings->prepare, .apply = apply_receipt};
     if (!(b->relay = relay_start(&relay, why)) || !(b->receipts = receipts_start(&receipts, why))) {
         background_stop(b);
         return ERR_SYSTEM;

@@ -78,6 +78,24 @@ describe('receipts', () => {
     assert.match((await dead()).properties.headers['x-reclaim-reason'], /participant/);
   });
 
+  it('a receipt that a cascade waits for is applied, once, however often it comes', async (t) => {
+    const [{ exists }] = await db.query("select to_regclass('reclaim.cascade_receipts') is not null as exists");
+    if (!exists) return t.skip('no cascade keeps receipts yet');
+    const [id] = await addCustomers(db, 1);
+    await db.query(`insert into reclaim.cascade_participants (name, kind) values ('files', 'remote') on conflict do nothing`);
+    await db.query(`insert into reclaim.cascade_receipts (customer_id, participant) values ($1, 'files')`, [id]);
+    const applied = await outcome('applied');
+    for (let n = 0; n < 3; n++) await send({ ...good, customer_id: id, rows: 7 });
+    await until('all three taken', async () => (await outcome('applied')) === applied + 3);
+    const [receipt] = await db.query('select status, rows::int from reclaim.cascade_receipts where customer_id = $1', [id]);
+    assert.deepEqual(receipt, { status: 'done', rows: 7 });
+    await send({ ...good, customer_id: id, status: 'failed', error: 'late and wrong' });
+    await until('the failure taken', async () => (await outcome('applied')) + (await outcome('refused')) > applied + 3);
+    const [still] = await db.query('select status from reclaim.cascade_receipts where customer_id = $1', [id]);
+    assert.equal(still.status, 'done', 'what is done is not undone');
+    await empty();
+  });
+
   it('a flood of bad ones loses none, and the good way stays open', async () => {
     const before = await outcome('malformed');
     for (let n = 0; n < 500; n++) channel.sendToQueue(receipts, Buffer.from(`garbage ${n}`));
