@@ -92,7 +92,7 @@ static int declare(amqp_connection_state_t broker)
     return fine(broker) &&
            amqp_queue_declare(broker, CHANNEL, amqp_cstring_bytes(dead), 0, 1, 0, 0, quorum) &&
            amqp_queue_declare(broker, CHANNEL, name, 0, 1, 0, 0, with_dead) &&
-           amqp_queue_bind(broker, CHANNEL, name, exchange, amqp_cstring_bytes("customer_*"), amqp_empty_table) &&
+           amqp_queue_bind(broker, CHANNEL, name, exchange, amqp_cstring_bytes("#"), amqp_empty_table) &&
            amqp_basic_qos(broker, CHANNEL, 0, PREFETCH, 0) &&
            amqp_basic_consume(broker, CHANNEL, name, amqp_empty_bytes, 0, 0, 0, amqp_empty_table);
 }

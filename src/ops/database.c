@@ -44,7 +44,7 @@ static const struct statement look_at_ownership = {
 
 static const struct statement *const statements[] = {&probe_find_user, &probe_find_users, &probe_limit_company_query,
                                                      &claim_key,       &read_key,         &look_at_ownership,
-                                                     &leader_try,      &leader_ping};
+                                                     &leader_try,      &leader_expire,    &leader_ping};
 
 static int64_t deadline(void)
 {
