@@ -111,7 +111,15 @@ static const struct command {
      "\n"
      "Keys are hashed under RECLAIM_SECRET_KEY, which must be the servers'.\n",
      command_key},
-    {"doctor", "doctor [--config FILE]", "checks settings, database, privileges, indexes; says what to fix",
+    {"events", "events tail|dead|redrive [ID] [--from POSITION] [--format json|table] [--config FILE]", "events as they come, and dead letters",
+     "  tail           follows the outbox: one CloudEvent a line, from now on\n"
+     "  dead           events that no queue was bound for, and receipts that were refused, with the reason\n"
+     "  redrive [ID]   publishes them again, all or the one of this id; refused receipts are tried again\n"
+     "  --from POSITION  tail: everything behind this position of the outbox; 0 for all that is kept\n"
+     "  --format FORMAT  tail: json, or table for a short line each (json)\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_events},
+    {"doctor", "doctor [--config FILE]", "checks settings, database, privileges, indexes, broker; says what to fix",
      "Looks at everything Reclaim needs and prints a line for each: ok, warn, or FAIL with what to do about it.\n"
      "Exits with 1 when something failed.\n"
      "\n"

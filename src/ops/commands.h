@@ -5,6 +5,7 @@
 
 int command_migrate(int argc, char **argv);
 int command_orphans(int argc, char **argv);
+int command_events(int argc, char **argv);
 int command_limits(int argc, char **argv);
 int command_trace(int argc, char **argv);
 int command_locks(int argc, char **argv);

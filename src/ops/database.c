@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "customers/customers.h"
+#include "events/outbox.h"
 #include "limits/store.h"
 #include "recovery/cleanup.h"
 #include "recovery/probe.h"
@@ -46,7 +47,7 @@ static const struct statement look_at_ownership = {
 
 static const struct statement *const statements[] = {&probe_find_user, &probe_find_users, &probe_limit_company_query,
                                                      &claim_key,       &read_key,         &look_at_ownership,
-                                                     &leader_try,      &leader_ping};
+                                                     &leader_try,      &leader_expire,    &leader_ping};
 
 static int64_t deadline(void)
 {
@@ -158,6 +159,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {limits_statements, limits_statement_count},
         {work_statements, work_statement_count},
         {mail_statements, mail_statement_count},
+        {events_statements, events_statement_count},
         {audit_statements, audit_statement_count},
         {cleanup_statements, cleanup_statement_count},
         {access_key_statements, access_key_statement_count},

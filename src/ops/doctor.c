@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "events/broker.h"
 #include "ops/commands.h"
 #include "ops/database.h"
 #include "ops/options.h"
@@ -199,6 +200,38 @@ static void look_at_mail(struct examination *x, struct pg *pg, const struct sett
         warn(x, "mails were given up: SELECT * FROM reclaim.work_items WHERE state = 'dead' tells why");
 }
 
+static const struct statement returned_look = {
+    .name = "doctor_returned",
+    .sql = "SELECT count(*) AS returned FROM (SELECT 1 FROM reclaim.event_returns LIMIT 1000000) r",
+    .params = 0,
+    .columns = "returned:int8",
+};
+
+static void look_at_broker(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct why why = {""};
+    struct pg_call returned = {.ask = &returned_look};
+    const char *missing = NULL;
+    char sentence[640];
+    if (!s->amqp_url) {
+        well("broker", "none set; events stay in reclaim.event_outbox");
+        return;
+    }
+    AUTO(broker) struct broker *b = broker_new(s->amqp_url, &why);
+    if (!b || broker_connect(b, &why) || broker_find_missing(b, &missing, &why)) {
+        snprintf(sentence, sizeof sentence, "the broker of RECLAIM_AMQP_URL cannot be used: %s", why.text);
+        fault(x, sentence);
+    } else if (missing) {
+        snprintf(sentence, sizeof sentence,
+                 "the broker has no %s yet: a server makes it when it starts, if its user may configure it", missing);
+        warn(x, sentence);
+    } else {
+        well("broker", "reached; exchange and queues are there");
+    }
+    if (pg_ask(pg, &returned, clock_ns() + DATABASE_DEADLINE_NS) == OK && pg_get_i64(&returned, 0, 0) > 0)
+        warn(x, "events found no queue: bind one to the exchange reclaim.events, then run reclaim events redrive");
+}
+
 int command_doctor(int argc, char **argv)
 {
     struct option_rule options[] = {{"--config", true, NULL}};
@@ -224,6 +257,7 @@ int command_doctor(int argc, char **argv)
             look_at_statements(&x, db.pg, s);
             look_at_pooler(&x, s);
             look_at_mail(&x, db.pg, s);
+            look_at_broker(&x, db.pg, s);
         }
     }
     printf("%d failed, %d warning%s\n", x.faults, x.warnings, x.warnings == 1 ? "" : "s");

@@ -14,8 +14,10 @@
 #include "base/embedded.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "events/outbox.h"
 #include "http/server.h"
 #include "limits/store.h"
+#include "ops/background.h"
 #include "ops/database.h"
 #include "ops/health.h"
 #include "ops/process_metrics.h"
@@ -57,6 +59,7 @@ struct app {
     struct leader *leader;
     struct post *post;
     struct engine *engine;
+    struct background *background;
     struct routes routes;
     struct health health;
     struct router ops_router;
@@ -209,7 +212,9 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
     if (e || (e = cleanup_purge_codes(pg, deadline_ns)) ||
         (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)))
         return e;
-    return audit_prune(pg, s->audit_retention_ms, deadline_ns);
+    if ((e = audit_prune(pg, s->audit_retention_ms, deadline_ns)))
+        return e;
+    return outbox_prune(pg, s->audit_retention_ms, s->amqp_url != NULL, deadline_ns);
 }
 
 /* What needs the database, once it can be relied on. */
@@ -227,7 +232,8 @@ static enum err open_rooms(struct app *app, const char *url, const char *direct,
     if (!(app->engine = work_start(&work, why)))
         return ERR_MEMORY;
     enum err e = admission_open(app->admission, direct, app->pool, why);
-    if (e || (e = who_open(app->who, direct, app->pool, why)))
+    if (e || (e = who_open(app->who, direct, app->pool, why)) ||
+        (e = background_start(&(struct background_config){s, url, direct, app->leader}, &app->background, why)))
         return e;
     return routes_open(&app->routes, app->pool, app->engine);
 }
@@ -442,6 +448,7 @@ static bool close_app(struct app *app)
             work_stop(app->engine, clock_ns() + 2 * NS_PER_S);
         pool_stop(app->pool, clock_ns() + NS_PER_S);
     }
+    background_stop(app->background);
     leader_stop(app->leader);
     if (clean) { /* otherwise an answer is still being worked on, and needs them */
         routes_close(&app->routes);

@@ -72,6 +72,9 @@ struct settings {
     const char *sendgrid_api_key, *sendgrid_url;
     const char *smtp_url;
 
+    /* Events */
+    const char *amqp_url; /* NULL: they stay in the outbox */
+
     /* Keys, files and logs */
     const char *data_dir;
     const char *secret_key;             /* NULL when not set: see settings_secret_key */

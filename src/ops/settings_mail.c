@@ -68,7 +68,7 @@ static void expects_smtp_url(const struct setting *row, struct buf *out)
 }
 
 /* User and password are all that stands before the last @, for whoever forgot to escape one. */
-static void show_url(struct str text, struct buf *out)
+void setting_show_url(struct str text, struct buf *out)
 {
     const char *slashes = memmem(text.at, text.len, "://", 3);
     const char *at = memrchr(text.at, '@', text.len);
@@ -82,5 +82,5 @@ static void show_url(struct str text, struct buf *out)
     buf_add(out, (struct str){at, (size_t)(text.at + text.len - at)});
 }
 
-const struct setting_type setting_http_url = {parse_http_url, expects_http_url, show_url};
-const struct setting_type setting_smtp_url = {parse_smtp_url, expects_smtp_url, show_url};
+const struct setting_type setting_http_url = {parse_http_url, expects_http_url, setting_show_url};
+const struct setting_type setting_smtp_url = {parse_smtp_url, expects_smtp_url, setting_show_url};

@@ -34,6 +34,7 @@ static const char *const level_words[] = {
 #define RECOVERY .group = "Registration recovery"
 #define DELETION .group = "Account deletion"
 #define MAIL .group = "Mail"
+#define EVENTS .group = "Events"
 #define RUNNING .group = "Files, keys and logs"
 
 const struct setting settings_rows[] = {
@@ -96,7 +97,8 @@ const struct setting settings_rows[] = {
      .help = "Time the probe's company query gets; after that the answer says null."},
 
     {RECOVERY, ROW("AUDIT_RETENTION", duration, audit_retention_ms, int64_t), .min = 3600000, .max = 315360000000,
-     .standard = "365d", .reloadable = true, .help = "How long the rows of `reclaim.auth_cleanup_log` are kept."},
+     .standard = "365d", .reloadable = true, .help = "How long the rows of `reclaim.auth_cleanup_log`, and of `reclaim.event_outbox` once they are published, are "
+             "kept."},
     {RECOVERY, ROW("LIMIT_GLOBAL", limit, limit_global, struct limit), .standard = "1000/60", .reloadable = true,
      .help = "Clean-up requests of everyone together."},
     {RECOVERY, ROW("LIMIT_IP", limit, limit_ip, struct limit), .standard = "5/60", .reloadable = true,
@@ -129,6 +131,11 @@ const struct setting settings_rows[] = {
      .help = "A mail server to send by, after the providers above: `smtps://user:password@host`, or `smtp://`, which "
              "changes to TLS first unless the server is on this machine."},
 
+    {EVENTS, ROW("AMQP_URL", amqp_url, amqp_url, const char *), .standard_words = "none",
+     .help = "RabbitMQ: `amqp://user:password@host:5672/vhost`, or `amqps://` with `?cacertfile=`, and `certfile=` with "
+             "`keyfile=`, where the system's authorities do not do. Without it events are read from "
+             "`reclaim.event_outbox`."},
+
     {RUNNING, ROW("DATA_DIR", string, data_dir, const char *), .min = 1, .max = 1024, .standard = "./reclaim-data",
      .help = "Directory of the private cluster and of generated keys."},
     {RUNNING, ROW("SECRET_KEY", secret, secret_key, const char *), .min = SECRET_KEY_MIN, .max = SECRET_KEY_MAX,
@@ -154,7 +161,7 @@ _Static_assert(COUNT_OF(settings_rows) <= SETTINGS_MAX, "struct settings_origin 
 bool setting_is_secret(const struct setting *row)
 {
     return row->type == &setting_secret || row->type == &setting_database || row->type == &setting_http_url ||
-           row->type == &setting_smtp_url;
+           row->type == &setting_smtp_url || row->type == &setting_amqp_url;
 }
 
 const struct setting *setting_find(const char *name, bool *ret_from_file)

@@ -25,6 +25,15 @@ const struct statement leader_try = {
     .columns = "mine:bool",
 };
 
+/* The server ends a session whose process has stopped asking, so that another may lead. PostgreSQL 14 on. */
+const struct statement leader_expire = {
+    .name = "leader_expire",
+    .sql = "SELECT pg_catalog.set_config(name, '10000', false) AS after FROM pg_catalog.pg_settings"
+           " WHERE name = 'idle_session_timeout'",
+    .params = 0,
+    .columns = "after:text",
+};
+
 const struct statement leader_ping = {
     .name = "leader_ping",
     .sql = "SELECT true AS here",
@@ -66,13 +75,14 @@ static void look(struct leader *l)
         set_mine(l, false);
         return;
     }
-    struct pg_call call = {.ask = atomic_load(&l->mine) ? &leader_ping : &leader_try};
-    if (pg_ask(l->pg, &call, deadline_ns) || call.rows != 1) {
+    struct pg_call calls[] = {{.ask = &leader_expire}, {.ask = atomic_load(&l->mine) ? &leader_ping : &leader_try}};
+    const struct pg_call *call = &calls[1];
+    if (pg_trip(l->pg, calls, COUNT_OF(calls), deadline_ns) || call->rows != 1) {
         pg_disconnect(l->pg); /* whoever asks next must find the lock free, not half held */
         set_mine(l, false);
         return;
     }
-    set_mine(l, pg_get_bool(&call, 0, 0));
+    set_mine(l, pg_get_bool(call, 0, 0));
 }
 
 static void do_duties(struct leader *l)

@@ -1,5 +1,6 @@
 /* What must be done once, however many instances run: the one that holds an advisory lock on its own direct connection
- * does it. The lock goes with the connection, so a dead leader is followed within a second or two. */
+ * does it. The lock goes with the connection, so a dead leader is followed within a second or two, and one that hangs
+ * within some ten seconds. */
 #ifndef WORK_LEADER_H
 #define WORK_LEADER_H
 
@@ -27,6 +28,6 @@ struct leader *leader_start(const struct leader_config *config, struct why *why)
 void leader_stop(struct leader *leader);
 bool leader_is_me(const struct leader *leader);
 
-extern const struct statement leader_try, leader_ping;
+extern const struct statement leader_try, leader_expire, leader_ping;
 
 #endif

@@ -34,6 +34,7 @@ const wrong = {
   RECLAIM_RESEND_URL: ['api.example.com', 'http://api.example.com/emails', 'ftp://127.0.0.1/', 'smtp://127.0.0.1'],
   RECLAIM_SENDGRID_URL: ['http://10.0.0.1/', 'file:///etc/passwd', 'http://127.0.0.1.example.com/'],
   RECLAIM_SMTP_URL: ['mail.example.com', 'https://mail.example.com', 'smtp://'],
+  RECLAIM_AMQP_URL: ['mq.example.com', 'http://mq.example.com', 'amqp://', 'amqp://mq.example.com?verify=none'],
 };
 
 describe('settings', () => {
@@ -68,6 +69,7 @@ describe('settings', () => {
     ['RECLAIM_DATABASE_URL', `postgresql://reclaim:${canaryPassword}@localhost:99999/x`],
     ['RECLAIM_DATABASE_DIRECT_URL', `postgresql://reclaim:${canaryPassword}@localhost/x?no_such_option=1`],
     ['RECLAIM_SMTP_URL', `http://reclaim:${canaryPassword}@mail.example.com`],
+    ['RECLAIM_AMQP_URL', `http://reclaim:${canaryPassword}@mq.example.com`],
     ['RECLAIM_RESEND_URL', `http://reclaim:${canaryPassword}@api.example.com`],
   ])
     it(`a wrong ${name} is named, but what is secret in it is not shown`, async (t) => {

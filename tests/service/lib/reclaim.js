@@ -152,10 +152,10 @@ export class Server {
 }
 
 /**
- * Starts `reclaim serve`. `wait` is 'ready', 'listening' or 'nothing'. Unless the test ended it, it is stopped, and
+ * Starts `reclaim serve`, or another command that runs until it is ended. `wait` is 'ready', 'listening' or 'nothing'. Unless the test ended it, it is stopped, and
  * judged, with the scope.
  */
-export async function serve(scope, { database, env = {}, args = [], wait = 'ready', directory } = {}) {
+export async function serve(scope, { database, env = {}, args = [], wait = 'ready', directory, command = ['serve'] } = {}) {
   const stage = stageOf(scope);
   const home = directory ?? temporaryDirectory(stage);
   const settings = {
@@ -173,7 +173,7 @@ export async function serve(scope, { database, env = {}, args = [], wait = 'read
     RECLAIM_DATABASE_URL: database?.url ?? database,
     ...env,
   };
-  const child = spawn(reclaimProgram(), ['serve', ...args], {
+  const child = spawn(reclaimProgram(), [...command, ...args], {
     cwd: home,
     env: environment(home, settings),
     stdio: ['ignore', 'pipe', 'pipe'],

@@ -1,0 +1,146 @@
+#include "events/outbox.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+
+#define SOURCE "/reclaim/customers"
+#define PRUNE_BATCH 5000
+
+#define EVENT_COLUMNS                                                                                                  \
+    "position, id::text AS id, type, customer_id::text AS customer, sequence,"                                         \
+    " to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') AS time,"                            \
+    " (extract(epoch FROM clock_timestamp() - created_at) * 1000)::int8 AS age_ms, payload::text AS data"
+#define EVENT_TYPES "position:int8 id:text type:text customer:text sequence:int8 time:text age_ms:int8 data:text"
+
+/* Which writing transactions may still be under way. */
+const struct statement outbox_horizon = {
+    .name = "outbox_horizon",
+    .sql = "SELECT pg_snapshot_xmin(s)::text::int8 AS oldest, pg_snapshot_xmax(s)::text::int8 AS next"
+           " FROM pg_current_snapshot() s",
+    .params = 0,
+    .columns = "oldest:int8 next:int8",
+};
+
+const struct statement outbox_fetch = {
+    .name = "outbox_fetch",
+    .sql = "SELECT " EVENT_COLUMNS " FROM reclaim.event_outbox WHERE published_at IS NULL AND position > $1"
+           " ORDER BY position LIMIT $2",
+    .params = 2,
+    .columns = EVENT_TYPES,
+};
+
+/* By name, never by range: a row in between may be committed later. */
+const struct statement outbox_mark = {
+    .name = "outbox_mark",
+    .sql = "UPDATE reclaim.event_outbox SET published_at = clock_timestamp()"
+           " WHERE position = ANY ($1::int8[]) AND published_at IS NULL",
+    .params = 1,
+    .columns = "",
+};
+
+const struct statement outbox_note_returns = {
+    .name = "outbox_note_returns",
+    .sql = "INSERT INTO reclaim.event_returns (event_id, position)"
+           " SELECT id, position FROM reclaim.event_outbox WHERE position = ANY ($1::int8[]) ON CONFLICT DO NOTHING",
+    .params = 1,
+    .columns = "",
+};
+
+const struct statement outbox_oldest = {
+    .name = "outbox_oldest",
+    .sql = "SELECT (extract(epoch FROM clock_timestamp() - created_at) * 1000)::int8 AS age_ms"
+           " FROM reclaim.event_outbox WHERE published_at IS NULL AND position > $1 ORDER BY position LIMIT 1",
+    .params = 1,
+    .columns = "age_ms:int8",
+};
+
+const struct statement outbox_after = {
+    .name = "outbox_after",
+    .sql = "SELECT " EVENT_COLUMNS " FROM reclaim.event_outbox WHERE position > $1 ORDER BY position LIMIT $2",
+    .params = 2,
+    .columns = EVENT_TYPES,
+};
+
+const struct statement outbox_newest = {
+    .name = "outbox_newest",
+    .sql = "SELECT coalesce(max(position), 0) AS position FROM reclaim.event_outbox",
+    .params = 0,
+    .columns = "position:int8",
+};
+
+const struct statement outbox_list_returned = {
+    .name = "outbox_list_returned",
+    .sql = "SELECT r.position, r.event_id::text AS id, o.type, o.customer_id::text AS customer, o.sequence,"
+           " to_char(r.returned_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') AS returned_at"
+           " FROM reclaim.event_returns r JOIN reclaim.event_outbox o ON o.id = r.event_id"
+           " WHERE r.position > $1 ORDER BY r.position LIMIT $2",
+    .params = 2,
+    .columns = "position:int8 id:text type:text customer:text sequence:int8 returned_at:text",
+};
+
+/* All of them, or the one of this id; the relay is told. */
+const struct statement outbox_redrive = {
+    .name = "outbox_redrive",
+    .sql = "WITH taken AS (DELETE FROM reclaim.event_returns WHERE $1::uuid IS NULL OR event_id = $1::uuid"
+           "   RETURNING event_id),"
+           " again AS (UPDATE reclaim.event_outbox SET published_at = NULL WHERE id IN (SELECT event_id FROM taken)"
+           "   RETURNING id)"
+           " SELECT count(*) AS again, pg_notify('reclaim_events', '')::text AS told FROM again",
+    .params = 1,
+    .columns = "again:int8 told:text",
+};
+
+/* Only as far as one batch is looked at, so that a table without old rows costs next to nothing. */
+static const struct statement outbox_prune_batch = {
+    .name = "outbox_prune_batch",
+    .sql = "DELETE FROM reclaim.event_outbox WHERE position IN (SELECT position FROM (SELECT position, created_at,"
+           "   published_at FROM reclaim.event_outbox ORDER BY position LIMIT $3) first"
+           " WHERE created_at < clock_timestamp() - $1 * interval '1 millisecond'"
+           "   AND (published_at IS NOT NULL OR NOT $2))",
+    .params = 3,
+    .columns = "",
+};
+
+const struct statement *const events_statements[] = {
+    &outbox_horizon, &outbox_fetch,         &outbox_mark,    &outbox_note_returns, &outbox_oldest, &outbox_after,
+    &outbox_newest,  &outbox_list_returned, &outbox_redrive, &outbox_prune_batch,
+};
+const size_t events_statement_count = COUNT_OF(events_statements);
+
+enum err outbox_prune(struct pg *pg, int64_t retention_ms, bool published_only, int64_t deadline_ns)
+{
+    for (;;) {
+        struct pg_call batch = {
+            .ask = &outbox_prune_batch,
+            .args = {pg_i64(retention_ms), pg_text(published_only ? "true" : "false"), pg_i64(PRUNE_BATCH)},
+        };
+        enum err e = pg_ask(pg, &batch, deadline_ns);
+        if (e || batch.rows == 0)
+            return e == ERR_TIMEOUT && pg_is_up(pg) ? OK : e; /* the rest has time until the next round */
+    }
+}
+
+static void write_member(struct json_writer *w, const char *key, struct str value)
+{
+    json_key(w, key);
+    json_str(w, value);
+}
+
+/* CloudEvents 1.0, JSON, structured mode. */
+void outbox_write_event(const struct pg_call *rows, int row, struct buf *out)
+{
+    struct json_writer w = json_to(out);
+    json_open(&w, '{');
+    write_member(&w, "specversion", STR("1.0"));
+    write_member(&w, "id", pg_get(rows, row, EVENT_ID));
+    write_member(&w, "source", STR(SOURCE));
+    write_member(&w, "type", pg_get(rows, row, EVENT_TYPE));
+    write_member(&w, "subject", pg_get(rows, row, EVENT_CUSTOMER));
+    write_member(&w, "time", pg_get(rows, row, EVENT_TIME));
+    write_member(&w, "datacontenttype", STR("application/json"));
+    json_key(&w, "sequence");
+    json_i64(&w, pg_get_i64(rows, row, EVENT_SEQUENCE));
+    json_key(&w, "data");
+    json_raw(&w, pg_get(rows, row, EVENT_DATA));
+    json_close(&w, '}');
+}

@@ -1,0 +1,430 @@
+#include "events/relay.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "events/broker.h"
+#include "events/outbox.h"
+#include "pg/listener.h"
+
+#define BATCH BROKER_BATCH_MAX
+#define LOOK_EVERY_MS 1000
+#define TRIP_NS (30 * NS_PER_S)
+#define CONNECT_NS (5 * NS_PER_S)
+#define CONFIRM_NS (30 * NS_PER_S)
+#define STOP_MS 2000
+#define BACK_OFF_FIRST_MS 100
+#define BACK_OFF_MOST_MS 5000
+#define EVENT_CEILING ((size_t)4 * 1024 * 1024)
+#define LIST_CEILING ((size_t)24 * BATCH)
+#define FULL_LOOK_SHARE 20 /* looking from the start may take a twentieth of the time */
+
+METRIC_GAUGE(outbox_age, "reclaim_events_outbox_age_seconds", "Age of the oldest event that is not published yet.");
+METRIC_GAUGE(unconfirmed, "reclaim_events_unconfirmed", "Events published whose confirm is awaited.");
+METRIC_GAUGE(connected, "reclaim_events_broker_connected", "1 while the relay has its connection to RabbitMQ.");
+METRIC_COUNTER(published, "reclaim_events_published_total", "Events that RabbitMQ confirmed.");
+METRIC_COUNTER(returned, "reclaim_events_returned_total", "Events confirmed though no queue was bound for them.");
+METRIC_COUNTER(refused, "reclaim_events_refused_total", "Events that RabbitMQ could not keep; they are sent again.");
+METRIC_COUNTER(redelivered, "reclaim_events_redelivered_total",
+               "Events sent again because it is not known whether they arrived.");
+METRIC_HISTOGRAM(delay, "reclaim_events_delay_seconds", "From the change to the confirm of its event.",
+                 metric_seconds);
+
+struct relay {
+    struct relay_config config;
+    struct broker *broker;
+    struct pg *pg;
+    struct listener *listener;
+    pthread_t thread;
+    int stop_fd, wake_fd, done_fd;
+    bool outage_told;
+    int pause_ms; /* before the next try after a failure; 0 when all is well */
+
+    /* Where to look. All up to `floor` is settled: neither unpublished nor still to be committed by anyone. What was
+     * read up to `seen` is behind us once every transaction before `until_xid` has ended. */
+    int64_t floor, seen;
+    int64_t checkpoint, until_xid; /* until_xid 0: none is being waited for */
+    int64_t full_look_due_ns;
+
+    struct buf event;          /* the one being written */
+    struct buf marks, returns; /* "{1,2,3": confirmed, and noted with the next look */
+    int64_t returns_told_ns;
+    int in_doubt;              /* sent, unconfirmed when the connection broke */
+    enum fate fates[BATCH];
+};
+
+/* --- waiting --- */
+
+static void ring(int fd)
+{
+    uint64_t one = 1;
+    (void)!write(fd, &one, sizeof one);
+}
+
+static void heard(void *context, const char *channel UNUSED, const char *payload UNUSED)
+{
+    struct relay *r = context;
+    ring(r->wake_fd);
+}
+
+static void alive(void *context, bool is_alive UNUSED)
+{
+    heard(context, NULL, NULL);
+}
+
+static bool told_to_stop(struct relay *r, int wait_ms)
+{
+    struct pollfd stop = {r->stop_fd, POLLIN, 0};
+    return poll(&stop, 1, wait_ms) > 0;
+}
+
+static void await_news(struct relay *r, int wait_ms)
+{
+    struct pollfd on[2] = {{r->stop_fd, POLLIN, 0}, {r->wake_fd, POLLIN, 0}};
+    poll(on, 2, wait_ms);
+}
+
+/* Before looking: what comes from here on wakes us again. */
+static void forget_news(struct relay *r)
+{
+    uint64_t count;
+    (void)!read(r->wake_fd, &count, sizeof count);
+}
+
+static void back_off(struct relay *r)
+{
+    r->pause_ms = r->pause_ms == 0                      ? BACK_OFF_FIRST_MS
+                  : r->pause_ms < BACK_OFF_MOST_MS / 2 ? r->pause_ms * 2
+                                                        : BACK_OFF_MOST_MS;
+}
+
+static void tell_outage(struct relay *r, const char *what, const char *reason)
+{
+    if (!r->outage_told)
+        log_warn(what, F_STR("reason", reason));
+    r->outage_told = true;
+}
+
+/* --- the outbox --- */
+
+static void list_add(struct buf *list, int64_t position)
+{
+    buf_addf(list, list->len ? ",%lld" : "{%lld", (long long)position);
+}
+
+static const char *list_end(struct buf *list)
+{
+    buf_add(list, STR("}"));
+    return buf_str(list).at;
+}
+
+/* Forgets how far it was: the next look begins at the start. */
+static void start_over(struct relay *r)
+{
+    r->floor = r->seen = r->until_xid = 0;
+}
+
+/* The trip's horizon was taken before its fetch: whoever is not under way in it was seen by the fetch. */
+static void move_floor(struct relay *r, const struct pg_call *horizon, const struct pg_call *rows)
+{
+    int64_t last = rows->rows ? pg_get_i64(rows, rows->rows - 1, EVENT_POSITION) : INT64_MAX;
+    if (r->until_xid && pg_get_i64(horizon, 0, 0) >= r->until_xid) {
+        int64_t settled = rows->rows == BATCH && last < r->checkpoint ? last : r->checkpoint;
+        if (settled > r->floor)
+            r->floor = settled;
+        r->until_xid = 0;
+    }
+    if (!r->until_xid) {
+        r->checkpoint = r->seen;
+        r->until_xid = pg_get_i64(horizon, 0, 1);
+    }
+    if (rows->rows && last > r->seen)
+        r->seen = last;
+}
+
+/* Looking from the start also finds what slipped past the floor, and is cheap unless dead index entries pile up: how
+ * often depends on what it costs. */
+static void plan_full_look(struct relay *r, bool was_full, int64_t began_ns, int rows)
+{
+    int64_t now_ns = clock_ns();
+    if (was_full)
+        r->full_look_due_ns = now_ns + FULL_LOOK_SHARE * (now_ns - began_ns);
+    if (rows < BATCH && now_ns >= r->full_look_due_ns)
+        r->floor = 0;
+}
+
+/* One trip: notes what was confirmed, and reads the next batch. */
+static enum err look(struct relay *r, struct pg_call *ret_rows)
+{
+    struct pg_call calls[4];
+    size_t n = 0;
+    bool full = r->floor == 0;
+    int64_t began_ns = clock_ns();
+    calls[n++] = (struct pg_call){.ask = &outbox_horizon};
+    size_t marks_len = r->marks.len, returns_len = r->returns.len;
+    if (marks_len)
+        calls[n++] = (struct pg_call){.ask = &outbox_mark, .args = {pg_text(list_end(&r->marks))}};
+    if (returns_len)
+        calls[n++] = (struct pg_call){.ask = &outbox_note_returns, .args = {pg_text(list_end(&r->returns))}};
+    calls[n++] = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(r->floor), pg_i64(BATCH)}};
+    enum err e = pg_trip(r->pg, calls, n, began_ns + TRIP_NS);
+    if (e) { /* kept for the next try */
+        r->marks.len = marks_len;
+        r->returns.len = returns_len;
+        return e;
+    }
+    buf_clear(&r->marks);
+    buf_clear(&r->returns);
+    *ret_rows = calls[n - 1];
+    move_floor(r, &calls[0], ret_rows);
+    plan_full_look(r, full, began_ns, ret_rows->rows);
+    gauge_set(&outbox_age, ret_rows->rows ? (double)pg_get_i64(ret_rows, 0, EVENT_AGE_MS) / 1000 : 0);
+    return OK;
+}
+
+/* While the broker is away the age still shows how long events have been waiting. */
+static void tell_age(struct relay *r)
+{
+    struct pg_call oldest = {.ask = &outbox_oldest, .args = {pg_i64(0)}};
+    if (pg_ask(r->pg, &oldest, clock_ns() + TRIP_NS) == OK)
+        gauge_set(&outbox_age, oldest.rows ? (double)pg_get_i64(&oldest, 0, 0) / 1000 : 0);
+}
+
+/* --- the broker --- */
+
+static enum err publish_all(struct relay *r, const struct pg_call *rows, struct why *why)
+{
+    for (int i = 0; i < rows->rows; i++) {
+        buf_clear(&r->event);
+        outbox_write_event(rows, i, &r->event);
+        struct str body = buf_str(&r->event);
+        if (!body.at)
+            return why_set(why, ERR_MEMORY, "an event is too large");
+        const char *type = pg_get(rows, i, EVENT_TYPE).at;
+        struct broker_message m = {.exchange = EVENTS_EXCHANGE,
+                                   .key = type,
+                                   .content_type = "application/cloudevents+json; charset=utf-8",
+                                   .type = type,
+                                   .id = pg_get(rows, i, EVENT_ID).at,
+                                   .body = body};
+        enum err e = broker_publish(r->broker, &m, why);
+        if (e)
+            return e;
+        r->in_doubt = i + 1;
+        gauge_set(&unconfirmed, i + 1);
+    }
+    return broker_settle(r->broker, r->fates, (size_t)rows->rows, CONFIRM_NS, why);
+}
+
+/* After an event that was refused its customer's later ones are sent again too, behind it. */
+static bool waits_for_another(struct relay *r, const struct pg_call *rows, int i, int first_refused)
+{
+    for (int k = first_refused; k < i; k++)
+        if (r->fates[k] == FATE_REFUSED && str_eq(pg_get(rows, k, EVENT_CUSTOMER), pg_get(rows, i, EVENT_CUSTOMER)))
+            return true;
+    return false;
+}
+
+static void tell_returns(struct relay *r, int count)
+{
+    counter_add(&returned, (uint64_t)count);
+    if (r->returns_told_ns && clock_ns() < r->returns_told_ns + 60 * NS_PER_S)
+        return;
+    r->returns_told_ns = clock_ns();
+    log_warn("no queue is bound for events: bind one to reclaim.events, then run reclaim events redrive",
+             F_INT("events", count));
+}
+
+/* Notes what has arrived; false when some of it must be sent again. */
+static bool judge(struct relay *r, const struct pg_call *rows, int64_t read_ns)
+{
+    int first_refused = rows->rows, taken = 0, unroutable = 0, refusals = 0;
+    double waited = (double)(clock_ns() - read_ns) / 1e9;
+    for (int i = 0; i < rows->rows; i++) {
+        if (r->fates[i] == FATE_REFUSED) {
+            first_refused = i < first_refused ? i : first_refused;
+            refusals++;
+            continue;
+        }
+        if (waits_for_another(r, rows, i, first_refused))
+            continue;
+        list_add(&r->marks, pg_get_i64(rows, i, EVENT_POSITION));
+        if (r->fates[i] == FATE_RETURNED) {
+            list_add(&r->returns, pg_get_i64(rows, i, EVENT_POSITION));
+            unroutable++;
+        }
+        taken++;
+        histogram_observe(&delay, (double)pg_get_i64(rows, i, EVENT_AGE_MS) / 1000 + waited);
+    }
+    counter_add(&published, (uint64_t)taken);
+    counter_add(&refused, (uint64_t)refusals);
+    if (unroutable)
+        tell_returns(r, unroutable);
+    return taken == rows->rows;
+}
+
+static enum err carry(struct relay *r, const struct pg_call *rows)
+{
+    struct why why = {""};
+    int64_t read_ns = clock_ns();
+    r->in_doubt = 0;
+    enum err e = publish_all(r, rows, &why);
+    gauge_set(&unconfirmed, 0);
+    if (e) {
+        counter_add(&redelivered, (uint64_t)r->in_doubt);
+        broker_disconnect(r->broker);
+        tell_outage(r, "broker lost", why.text);
+        return e;
+    }
+    if (judge(r, rows, read_ns))
+        return OK;
+    tell_outage(r, "the broker refuses events", "negative confirm");
+    return ERR_FULL;
+}
+
+/* --- the thread --- */
+
+static enum err connect_broker(struct relay *r)
+{
+    struct why why = {""};
+    enum err e = broker_is_up(r->broker) ? broker_tend(r->broker) : ERR_CLOSED;
+    if (e == OK)
+        return OK;
+    gauge_set(&connected, 0);
+    if ((e = broker_connect(r->broker, &why)) || (e = broker_declare(r->broker, &why))) {
+        tell_outage(r, "broker unreachable: events wait in the outbox", why.text);
+        return e;
+    }
+    gauge_set(&connected, 1);
+    r->outage_told = false;
+    log_info("relay connected");
+    return OK;
+}
+
+/* Carries all there is. */
+static enum err work(struct relay *r)
+{
+    enum err e = pg_is_up(r->pg) ? OK : pg_connect(r->pg, clock_ns() + CONNECT_NS, NULL);
+    if (e)
+        return e;
+    if ((e = connect_broker(r))) {
+        tell_age(r);
+        return e;
+    }
+    struct pg_call rows;
+    do {
+        forget_news(r);
+        if ((e = look(r, &rows)) || rows.rows == 0 || (e = carry(r, &rows)))
+            return e;
+    } while (r->config.leads(r->config.context) && !told_to_stop(r, 0));
+    return look(r, &rows); /* leaves what it reads to whoever comes next, and no confirm unnoted */
+}
+
+static void rest(struct relay *r)
+{
+    broker_disconnect(r->broker);
+    gauge_set(&connected, 0);
+    gauge_set(&outbox_age, 0);
+    start_over(r);
+    r->pause_ms = 0;
+    r->outage_told = false;
+}
+
+static void *run(void *context)
+{
+    struct relay *r = context;
+    while (!told_to_stop(r, 0)) {
+        if (!r->config.leads(r->config.context)) {
+            rest(r);
+            told_to_stop(r, LOOK_EVERY_MS / 5);
+            continue;
+        }
+        if (work(r) == OK) {
+            r->pause_ms = 0;
+            await_news(r, LOOK_EVERY_MS);
+        } else {
+            start_over(r);
+            back_off(r);
+            told_to_stop(r, r->pause_ms / 2 + (int)random_below((uint32_t)r->pause_ms));
+        }
+    }
+    rest(r);
+    ring(r->done_fd);
+    return NULL;
+}
+
+static void free_relay(struct relay *r)
+{
+    broker_free(r->broker);
+    pg_free(r->pg);
+    buf_free(&r->event);
+    buf_free(&r->marks);
+    buf_free(&r->returns);
+    int fds[] = {r->stop_fd, r->wake_fd, r->done_fd};
+    for (size_t i = 0; i < COUNT_OF(fds); i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+    free(r);
+}
+
+static enum err open_relay(struct relay *r, const struct relay_config *config, struct why *why)
+{
+    static const char *const channels[] = {"reclaim_events", NULL};
+    struct listener_config listener = {config->direct_url, channels, r, heard, alive};
+    r->stop_fd = eventfd(0, EFD_CLOEXEC);
+    r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    r->done_fd = eventfd(0, EFD_CLOEXEC);
+    r->event = buf_new(EVENT_CEILING);
+    r->marks = buf_new(LIST_CEILING);
+    r->returns = buf_new(LIST_CEILING);
+    r->pg = pg_new(config->direct_url, PG_PREPARE_AUTO);
+    if (r->stop_fd < 0 || r->wake_fd < 0 || r->done_fd < 0 || !r->pg)
+        return why_set(why, ERR_SYSTEM, "no memory or descriptor for the relay");
+    pg_give_up_when(r->pg, r->stop_fd);
+    r->broker = broker_new(config->amqp_url, why);
+    if (!r->broker || !(r->listener = listener_start(&listener, why)))
+        return ERR_SYSTEM;
+    if (pthread_create(&r->thread, NULL, run, r) == 0)
+        return OK;
+    listener_stop(r->listener);
+    return why_set(why, ERR_SYSTEM, "no thread for the relay");
+}
+
+struct relay *relay_start(const struct relay_config *config, struct why *why)
+{
+    struct relay *r = calloc(1, sizeof *r);
+    if (!r) {
+        (void)why_set(why, ERR_MEMORY, "no memory for the relay");
+        return NULL;
+    }
+    r->config = *config;
+    r->config.amqp_url = r->config.direct_url = NULL; /* copied where they are needed */
+    if (open_relay(r, config, why) == OK)
+        return r;
+    free_relay(r);
+    return NULL;
+}
+
+void relay_stop(struct relay *r)
+{
+    if (!r)
+        return;
+    ring(r->stop_fd);
+    /* What is under way may be confirmed and noted, or it would be sent twice; a broker that hangs is not waited for. */
+    struct pollfd done = {r->done_fd, POLLIN, 0};
+    if (poll(&done, 1, STOP_MS) <= 0)
+        broker_interrupt(r->broker);
+    pthread_join(r->thread, NULL);
+    listener_stop(r->listener);
+    free_relay(r);
+}

@@ -1,0 +1,169 @@
+// Events under fault: relays, the broker, both killed with -9, a leader that stops and returns, a network that is cut, all
+// at random moments under a stream of freezes and recoveries. ROUNDS says how often, times five, SEED which moments.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { addCustomers, change, states } from '../service/lib/changes.js';
+import { buildConsumer, consumed, Consumer } from '../service/lib/consumer.js';
+import { Cluster } from '../service/lib/postgres.js';
+import { Broker, exchange } from '../service/lib/rabbitmq.js';
+import { serve } from '../service/lib/reclaim.js';
+import { pause, Stage, until } from '../service/lib/stage.js';
+import { Wire } from '../service/lib/wire.js';
+
+const short = process.env.ROUNDS === '1';
+const rounds = Number(process.env.ROUNDS ?? 20) * 5;
+const cutMs = short ? 3000 : 60_000;
+const patienceMs = 240_000;
+let state = Number(process.env.SEED ?? 20251115);
+
+/** Mulberry32: the same moments for the same seed. */
+function random() {
+  state = (state + 0x6d2b79f5) | 0;
+  let t = Math.imul(state ^ (state >>> 15), 1 | state);
+  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+  return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
+}
+
+const stage = new Stage();
+const ledger = 'ledger'; // a queue that nobody reads meanwhile
+let broker, db, mine, wire, customers;
+const servers = [];
+before(async () => {
+  const [cluster, started] = await Promise.all([Cluster.create(stage), Broker.start(stage)]);
+  broker = started;
+  wire = await Wire.start(stage, broker.port);
+  [db, mine] = [await cluster.database(stage), await cluster.database(stage, { auth: 'none' })];
+  const channel = await broker.channel(stage);
+  await channel.assertExchange(exchange, 'topic', { durable: true });
+  await channel.assertQueue(ledger, { durable: true, arguments: { 'x-queue-type': 'quorum' } });
+  await channel.bindQueue(ledger, exchange, '#');
+  for (let n = 0; n < 2; n++) await startServer(n);
+  await Consumer.start(stage, buildConsumer(stage), { amqpUrl: broker.url(), database: mine, queue: 'example.customers' });
+  customers = await addCustomers(db, 25);
+  await change(db, customers[0]);
+  await until('the consumer’s queue', async () => {
+    await change(db, customers[0]); // until it is bound it gets nothing
+    return (await consumed(mine))[customers[0]];
+  });
+});
+after(() => stage.end());
+
+async function startServer(n) {
+  servers[n] = await serve(stage, { database: db, env: { RECLAIM_AMQP_URL: broker.url(wire.port) } });
+}
+
+/** Who leads, by what each said last; a server that was killed does not. */
+const leads = (server) => !server.exit && server.lines.filter(({ event }) => /leading$/.test(event ?? '')).at(-1)?.event === 'leading';
+const leader = () => until('a leader', () => servers.find(leads), patienceMs);
+
+/** Changes customers, several at a time, until told to stop; returns how many. */
+async function stream(flow) {
+  const makers = Array.from({ length: 3 }, async () => {
+    let made = 0;
+    while (!flow.done) {
+      await change(db, customers[Math.floor(random() * customers.length)]);
+      made++;
+      await pause(random() * 8);
+    }
+    return made;
+  });
+  return (await Promise.all(makers)).reduce((sum, made) => sum + made, 0);
+}
+
+const faults = {
+  async 'kill -9 of the relay'() {
+    const victim = await leader();
+    await victim.kill9();
+    await startServer(servers.indexOf(victim));
+  },
+  async 'kill -9 of RabbitMQ'() {
+    await broker.kill9();
+    await pause(random() * 500);
+    await broker.start();
+  },
+  async 'kill -9 of both'() {
+    const victim = await leader();
+    await Promise.all([victim.kill9(), broker.kill9()]);
+    await Promise.all([broker.start(), startServer(servers.indexOf(victim))]);
+  },
+  async 'SIGSTOP of the leader, and its return'() {
+    const old = await leader();
+    old.signal('SIGSTOP');
+    try {
+      await until('another leads', () => servers.some((server) => server !== old && leads(server)), patienceMs);
+      await pause(random() * 500);
+    } finally {
+      old.signal('SIGCONT');
+    }
+    await until('the old one knows', () => !leads(old), patienceMs);
+  },
+  async 'a network cut'() {
+    wire.cut();
+    await pause(cutMs);
+    wire.mend();
+  },
+};
+
+/** Empties the ledger until all wanted are seen; id → whose and which, in the order in which each came first. */
+async function readLedger(wanted) {
+  const seen = new Map();
+  const connection = await broker.connect();
+  try {
+    const channel = await connection.createChannel();
+    channel.on('error', () => {});
+    await channel.consume(ledger, (message) => {
+      const { id, subject, sequence } = JSON.parse(message.content.toString());
+      if (!seen.has(id)) seen.set(id, { subject, sequence });
+      channel.ack(message);
+    });
+    await until('every committed change delivered', () => wanted.every(({ id }) => seen.has(id)), patienceMs);
+  } finally {
+    await connection.close().catch(() => {});
+  }
+  return seen;
+}
+
+const ids = new Set(); // of all events that ever arrived
+
+/** All that was committed from this position on has arrived, in order per customer, and the consumer knows how it ended. */
+async function assertNothingLost(since) {
+  await until('all published', async () => (await db.query('select 1 from reclaim.event_outbox where published_at is null limit 1')).length === 0, patienceMs);
+  const committed = await db.query('select id from reclaim.event_outbox where position > $1', [since]);
+  const seen = await readLedger(committed);
+  const last = {};
+  for (const { id } of committed) assert.ok(seen.has(id));
+  for (const [id, { subject, sequence }] of seen) {
+    if (!ids.has(id)) assert.ok(sequence > (last[subject] ?? 0), `${subject}: ${sequence} came after ${last[subject]}`);
+    if (!ids.has(id)) last[subject] = sequence;
+    ids.add(id);
+  }
+  const wanted = await states(db);
+  await until('the consumer at the end', async () => JSON.stringify(await consumed(mine)) === JSON.stringify(wanted), patienceMs).catch(() => {});
+  assert.deepEqual(await consumed(mine), wanted);
+  assert.deepEqual(await db.query('select event_id from reclaim.event_returns'), [], 'there was a queue all the time');
+  return committed.length;
+}
+
+describe(`events under faults, ${rounds} rounds`, () => {
+  const names = Object.keys(faults);
+  for (let round = 0; round < rounds; round++) {
+    const name = names[round % names.length];
+    it(`round ${round + 1}: ${name}`, async (t) => {
+      const [{ since }] = await db.query('select coalesce(max(position), 0) as since from reclaim.event_outbox');
+      const flow = { done: false };
+      const changes = stream(flow);
+      try {
+        await pause(random() * 400);
+        await faults[name]();
+        await pause(random() * 400);
+      } finally {
+        flow.done = true;
+      }
+      const made = await changes;
+      assert.equal(await assertNothingLost(since), made);
+      t.diagnostic(`${made} changes`);
+    });
+  }
+});

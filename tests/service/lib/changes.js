@@ -1,0 +1,45 @@
+// Customers who freeze and recover, as committed by SQL that does what the product's transaction does: row, version and
+// event together.
+
+export async function addCustomers(db, count) {
+  const rows = await db.query(
+    `insert into reclaim.customer_customers (name) select 'customer ' || n from generate_series(1, $1::int) n returning id`,
+    [count],
+  );
+  return rows.map(({ id }) => id);
+}
+
+const types = { active: 'customer_recovered', frozen: 'customer_frozen', deleted: 'customer_deleted' };
+
+/** Turns a customer to the other state, or to the one given; returns its event's row. */
+export async function change(db, id, status) {
+  const [row] = await db.query(
+    `with changed as (
+       update reclaim.customer_customers c
+       set status = coalesce($2, case status when 'active' then 'frozen' else 'active' end)
+       where id = $1 and status <> 'deleted' returning *)
+     insert into reclaim.event_outbox (sequence, type, customer_id, payload)
+     select version, $3::jsonb ->> status, id, reclaim.customer_object(c)::jsonb from
+       (select (changed::reclaim.customer_customers).* from changed) c
+     returning id, position::int, sequence::int, type, customer_id`,
+    [id, status ?? null, JSON.stringify(types)],
+  );
+  return row;
+}
+
+/** id → { status, sequence }, as the database has them; only customers who have changed. */
+export async function states(db) {
+  const rows = await db.query(
+    `select c.id, c.status, (select max(sequence)::int from reclaim.event_outbox where customer_id = c.id) as sequence
+     from reclaim.customer_customers c where exists (select from reclaim.event_outbox where customer_id = c.id) order by c.id`,
+  );
+  return Object.fromEntries(rows.map(({ id, ...rest }) => [id, rest]));
+}
+
+/** What a consumer that keeps the last sequence per customer makes of events in the order of their arrival. */
+export function fold(events) {
+  const known = {};
+  for (const { subject, sequence, data } of events)
+    if (sequence > (known[subject]?.sequence ?? -1)) known[subject] = { status: data.status, sequence };
+  return Object.fromEntries(Object.entries(known).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,10 @@
+// What the tests of events share.
+
+import { request } from './http.js';
+import { parseMetrics } from './prometheus.js';
+
+/** A server's metrics, parsed. */
+export async function ops(server) {
+  const answer = await request(server, { path: '/metrics', listener: 'ops' });
+  return parseMetrics(answer.body);
+}
