@@ -111,7 +111,8 @@ static const struct command {
      "\n"
      "Keys are hashed under RECLAIM_SECRET_KEY, which must be the servers'.\n",
      command_key},
-    {"events", "events tail|dead|redrive [ID] [--from POSITION] [--format json|table] [--config FILE]", "events as they come, and dead letters",
+    {"events", "events tail|dead|redrive [ID] [--from POSITION] [--format json|table] [--config FILE]",
+     "events as they come, and dead letters",
      "  tail           follows the outbox: one CloudEvent a line, from now on\n"
      "  dead           events that no queue was bound for, and receipts that were refused, with the reason\n"
      "  redrive [ID]   publishes them again, all or the one of this id; refused receipts are tried again\n"
