@@ -1,0 +1,76 @@
+// docs/security.md promises that two roles with few privileges are enough: its statements are followed as they stand.
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, it } from 'node:test';
+
+import { addCustomer, asUser, canaryPassword, env, login, recoverOwn, unregister } from './lib/customers.js';
+import { assertDeleted, assertSent, requestCode, validate } from './lib/cleanup.js';
+import { FakeProvider } from './lib/fake-provider.js';
+import { probe } from './lib/http.js';
+import { addUser } from './lib/people.js';
+import { repository } from './lib/place.js';
+import { Cluster } from './lib/postgres.js';
+import { run, serve } from './lib/reclaim.js';
+import { Stage } from './lib/stage.js';
+
+const stage = new Stage();
+let db, as, server, provider;
+
+/** The blocks of SQL in the section, in order: before the first migration, after it, and as the users' owner. */
+function statements() {
+  const page = fs.readFileSync(path.join(repository, 'docs/security.md'), 'utf8');
+  const section = page.slice(page.indexOf('## A role with few privileges')).split('\n### ')[0];
+  return [...section.matchAll(/```sql\n(.*?)```/gs)].map(([, sql]) => sql);
+}
+
+before(async () => {
+  const cluster = await Cluster.create(stage);
+  db = await cluster.database(stage);
+  const [first, then, last] = statements();
+  as = (role) => db.url.replace('postgres@', `${role}@`);
+  await db.query(first.replaceAll('app', `"${db.name}"`));
+  const migrated = await run(stage, ['migrate'], { database: as('reclaim_owner') });
+  assert.equal(migrated.code, 0, migrated.stderr);
+  await db.query(`set role reclaim_owner; ${then}; reset role`);
+  await db.query(last);
+  provider = await FakeProvider.start(stage, 'resend');
+  server = await serve(stage, { database: as('reclaim'), env: { ...env, ...provider.env, RECLAIM_MIGRATE: 'off' } });
+});
+after(() => stage.end());
+
+it('an orphan is found, mailed and deleted', async () => {
+  const user = await addUser(db);
+  assert.equal((await probe(server, user.email)).json.data.isOrphaned, true);
+  assertSent(await requestCode(server, user.email), 'cleanup-v1');
+  const { code } = await provider.mailTo(user.email);
+  assertDeleted(await validate(server, user.email, code), 'cleanup-v1', user);
+});
+
+it('a customer signs in, leaves and comes back', async () => {
+  const customer = await addCustomer(db);
+  const me = asUser(customer.user.id);
+  assert.equal((await login(server, customer.user.email, canaryPassword)).status, 200);
+  assert.equal((await unregister(server, me, { password: canaryPassword })).json.status, 'frozen');
+  assert.equal((await recoverOwn(server, me)).json.status, 'active');
+});
+
+it('the doctor has nothing to say against it', async () => {
+  const said = await run(stage, ['doctor'], { database: as('reclaim'), env: { RECLAIM_MIGRATE: 'off', ...env, ...provider.env } });
+  assert.doesNotMatch(said.stdout, /FAIL/);
+  assert.equal(said.code, 0, said.stdout + said.stderr);
+});
+
+it('and nothing more is allowed: no company is read, no table made, no migration forged', async () => {
+  const client = await db.session(stage);
+  await client.query('set role reclaim');
+  for (const sql of [
+    'select name from public.companies',
+    'create table reclaim.mine ()',
+    'create table public.mine ()',
+    'delete from reclaim.schema_migrations',
+    'insert into auth.users (id) values (gen_random_uuid())',
+  ])
+    await assert.rejects(client.query(sql), { code: '42501' }, sql);
+});
