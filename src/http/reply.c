@@ -1,6 +1,9 @@
+#include <stdatomic.h>
+#include <stdlib.h>
+
 #include "base/buf.h"
 #include "base/json.h"
-#include "http/request.h"
+#include "http/reply.h"
 
 void reply_header(struct request *rq, const char *name, const char *value)
 {
@@ -50,4 +53,48 @@ void reply_json(struct request *rq, int status, struct str json)
 void reply_not_before(struct request *rq, int64_t at_ns)
 {
     rq->not_before_ns = at_ns;
+}
+
+/* Shared by the request, until its answer leaves, and by whoever may change their mind. */
+struct second_thought {
+    atomic_int holders;
+    atomic_int state;
+};
+enum { THOUGHT_OPEN, THOUGHT_CHOSEN, THOUGHT_LEFT };
+
+struct second_thought *reply_second_thought(struct request *rq)
+{
+    struct second_thought *second = calloc(1, sizeof *second);
+    struct reply *otherwise = second ? arena_take(rq->arena, sizeof *otherwise) : NULL;
+    if (!otherwise) {
+        free(second);
+        return NULL;
+    }
+    atomic_store(&second->holders, 2);
+    *otherwise = rq->reply;
+    rq->otherwise = otherwise;
+    rq->second = second;
+    return second;
+}
+
+bool second_thought_choose(struct second_thought *second)
+{
+    int open = THOUGHT_OPEN;
+    return atomic_compare_exchange_strong(&second->state, &open, THOUGHT_CHOSEN);
+}
+
+void second_thought_free(struct second_thought *second)
+{
+    if (second && atomic_fetch_sub(&second->holders, 1) == 1)
+        free(second);
+}
+
+void reply_settle(struct request *rq)
+{
+    if (!rq->second)
+        return;
+    if (atomic_exchange(&rq->second->state, THOUGHT_LEFT) == THOUGHT_CHOSEN)
+        rq->reply = *rq->otherwise;
+    second_thought_free(rq->second);
+    rq->second = NULL;
 }

@@ -53,6 +53,8 @@ struct request {
     int64_t not_before_ns;                 /* the answer stays until then; 0: no matter */
     struct hold hold;
     struct reply reply;
+    struct reply *otherwise; /* see reply_second_thought */
+    struct second_thought *second;
 };
 
 /* A request header's value; absent when there is none. On the loop's thread, in the handler. */
@@ -80,6 +82,13 @@ void reply_not_before(struct request *rq, int64_t at_ns);
 /* Lets the answer go at once, hold or not, when held answers have nearly used up the connections. For refusals that
  * depend on counters alone: their time tells nothing, and in a flood they must not keep others out. */
 void reply_unhold_when_crowded(struct request *rq);
+/* Turns the answer that has been written into a second thought, and lets another be written in its place. Until that one
+ * has left, second_thought_choose() has this one leave instead: so that an answer can be parked for its instant, and what
+ * happens meanwhile still counts. NULL without memory; then nothing has changed. */
+struct second_thought *reply_second_thought(struct request *rq) MUST_CHECK;
+/* From any thread, whether the request is still there or not. False when it is too late. */
+bool second_thought_choose(struct second_thought *second) MUST_CHECK;
+void second_thought_free(struct second_thought *second); /* whoever got it, once */
 /* The request is the server's again: the caller must not touch it afterwards. */
 void reply_send(struct request *rq, int status);
 

@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "http/loop.h"
+#include "http/reply.h"
 #include "http/strict.h"
 
 /* One request's arena: most take no more than the first block while they are held. */
@@ -180,6 +181,7 @@ void visit_completed(void *context, struct MHD_Connection *connection, void **vi
         return;
     buf_free(&visit->body);
     visit_work_done(visit);
+    reply_settle(&visit->rq);
     arena_free(visit->rq.arena);
     *visit_context = NULL;
     loop->visits--;
@@ -190,6 +192,7 @@ static enum MHD_Result answer(struct visit *visit)
 {
     struct request *rq = &visit->rq;
     struct server *server = visit->loop->server;
+    reply_settle(rq);
     struct MHD_Response *response = MHD_create_response_from_buffer(
         rq->reply.body.len, (void *)(uintptr_t)rq->reply.body.at, MHD_RESPMEM_PERSISTENT);
     if (!response)

@@ -28,13 +28,30 @@ static void give(struct delivery *d, enum mail_verdict verdict)
     struct mail_answer *answer = d->answer;
     d->answer = NULL;
     if (answer)
-        answer->give(answer, verdict);
+        d->regret = answer->give(answer, verdict);
+}
+
+/* What was given stands. */
+static void keep(struct delivery *d)
+{
+    struct mail_regret *regret = d->regret;
+    d->regret = NULL;
+    if (regret)
+        regret->keep(regret);
+}
+
+static bool take_back(struct delivery *d)
+{
+    struct mail_regret *regret = d->regret;
+    d->regret = NULL;
+    return regret && regret->take_back(regret);
 }
 
 void delivery_forget(void *handed)
 {
     struct delivery *d = handed;
     give(d, MAIL_GOES_ON); /* the item was never begun here; someone will */
+    keep(d);
     buf_free(&d->body);
     secret_wipe(d, sizeof *d);
     free(d);
@@ -51,16 +68,17 @@ static void finish(struct delivery *d, enum work_outcome outcome, const char *wh
     work_cancel(engine, &d->due);
     work_cancel(engine, &d->next);
     give(d, MAIL_GOES_ON);
+    keep(d);
     counter_add(&mails, 1, what);
     secret_wipe(&d->mail, sizeof d->mail);
     work_end(d->item, outcome, reason);
 }
 
-/* While someone waits for the answer each provider has one try; afterwards each has three, this one first. */
+/* While the answer is open, or can be regretted, each provider has one try; afterwards each has three, this one first. */
 static bool choose(struct delivery *d)
 {
     struct post *post = d->post;
-    int most = d->answer ? 1 : TRIES_MAX;
+    int most = d->answer || d->regret ? 1 : TRIES_MAX;
     for (size_t i = 0; i < post->count; i++) {
         size_t at = (d->at + i) % post->count;
         if (d->courses[at].final || d->courses[at].tries >= most)
@@ -97,21 +115,38 @@ static void attempt(struct delivery *d)
         delivery_tried(d, TRY_AGAIN, 0, e);
 }
 
+static void proceed(struct delivery *d);
+
 static void end_untaken(struct delivery *d)
 {
     if (d->answer) {
         give(d, MAIL_REFUSED);
         finish(d, WORK_DONE, "refused", NULL);
+    } else if (d->regret) {
+        if (take_back(d))
+            finish(d, WORK_DONE, "refused", NULL);
+        else
+            proceed(d); /* the success has left: there are more tries */
     } else {
         finish(d, WORK_DEAD, "undeliverable", "no provider took the mail");
     }
+}
+
+/* With success; when that leaves, it stands. */
+static void let_answer_go(struct delivery *d)
+{
+    give(d, MAIL_GOES_ON);
+    if (d->regret)
+        work_at(d->item->engine, &d->due, d->regret->until_ns);
 }
 
 static void proceed(struct delivery *d)
 {
     int64_t now_ns = clock_ns();
     if (d->answer && now_ns >= d->answer->due_ns)
-        give(d, MAIL_GOES_ON);
+        let_answer_go(d);
+    if (d->regret && now_ns >= d->regret->until_ns)
+        keep(d);
     if (d->mail.expires_us && clock_wall_us() >= d->mail.expires_us)
         finish(d, WORK_DONE, "expired", NULL);
     else if (d->abandoned)
@@ -154,7 +189,11 @@ void delivery_tried(struct delivery *d, enum try_result result, int status, enum
 
 static void answer_is_due(struct work_timer *timer)
 {
-    give(OWNER_OF(timer, struct delivery, due), MAIL_GOES_ON);
+    struct delivery *d = OWNER_OF(timer, struct delivery, due);
+    if (d->answer)
+        let_answer_go(d);
+    else
+        keep(d);
 }
 
 static void next_is_due(struct work_timer *timer)

@@ -75,6 +75,7 @@ struct delivery { /* from mail_promise, or from when an item is taken over, unti
     struct work_item *item;
     struct mail mail;
     struct mail_answer *answer; /* NULL once given, and where nobody waits */
+    struct mail_regret *regret; /* given, and not gone yet */
     struct work_timer due, next;
     struct course courses[PROVIDERS_MAX];
     size_t at; /* the provider of the last try, or of the first */

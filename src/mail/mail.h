@@ -39,8 +39,18 @@ struct mail_from {
 };
 enum err mail_from_parse(struct str text, struct mail_from *ret) MUST_CHECK; /* ERR_INPUT */
 
+/* A success that has been given and has not left yet. While it lasts each provider has one try; exactly one of the two is
+ * called, once, on the engine's thread or on that of mail_send. */
+struct mail_regret {
+    int64_t until_ns;
+    /* Every provider's first try has failed. True when the success could still be taken back: delivery ends. */
+    bool (*take_back)(struct mail_regret *regret);
+    void (*keep)(struct mail_regret *regret);
+};
+
 /* The answer of the request that promised a mail. `give` is called exactly once: on the engine's thread, or before
- * mail_send returns when the engine has no room or is stopping. */
+ * mail_send returns when the engine has no room or is stopping. After MAIL_GOES_ON it may return what can still be
+ * regretted; otherwise NULL. */
 enum mail_verdict {
     MAIL_DELIVERED, /* a provider took it */
     MAIL_GOES_ON,   /* due_ns came first: answer with success, delivery goes on */
@@ -48,7 +58,7 @@ enum mail_verdict {
 };
 struct mail_answer { /* a member of what waits */
     int64_t due_ns;
-    void (*give)(struct mail_answer *answer, enum mail_verdict verdict);
+    struct mail_regret *(*give)(struct mail_answer *answer, enum mail_verdict verdict);
 };
 
 struct mail_settings {

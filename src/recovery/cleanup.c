@@ -1,6 +1,7 @@
 #include "recovery/cleanup.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -91,13 +92,19 @@ static int told_uniformly(struct flow *f)
     return CODE_SENT;
 }
 
+static void count_outcome(enum step step, int outcome)
+{
+    char number[12] = "ok";
+    if (outcome < CODE_SENT)
+        snprintf(number, sizeof number, "%03d", outcome);
+    counter_add(&outcomes, 1, step_names[step], number);
+}
+
 /* The step is over; the request is not to be touched afterwards. */
 static void answer(struct flow *f)
 {
-    char number[12] = "ok";
-    if (f->outcome < CODE_SENT)
-        snprintf(number, sizeof number, "%03d", f->outcome);
-    counter_add(&outcomes, 1, step_names[f->step], number);
+    if (!f->regret)
+        count_outcome(f->step, f->outcome);
     histogram_observe(&step_time, (double)(clock_ns() - f->rq->arrived_ns) / (double)NS_PER_S, step_names[f->step]);
 
     int told = f->room->uniform ? told_uniformly(f) : f->outcome;
@@ -125,7 +132,8 @@ static struct flow *flow_of_job(struct job *job)
 
 static enum err run_take_back(struct job *job, struct pg *pg)
 {
-    return request_code_take_back(flow_of_job(job), pg);
+    struct flow *f = flow_of_job(job);
+    return request_code_take_back(f->who.email_hash, f->log_id, pg, job->deadline_ns);
 }
 
 static void taken_back(struct job *job, enum err e)
@@ -136,12 +144,89 @@ static void taken_back(struct job *job, enum err e)
     answer(f);
 }
 
-static void give_answer(struct mail_answer *mail, enum mail_verdict verdict)
+/* A success that is parked until its instant, and becomes 008 when every provider has refused the mail before that. It
+ * outlives the flow, and the request. */
+struct regret {
+    struct mail_regret mail;
+    struct second_thought *second;
+    struct job job;
+    struct cleanup *room;
+    char email_hash[DIGEST_HEX_LEN + 1];
+    int64_t log_id;
+};
+
+static void regret_free(struct regret *r)
+{
+    second_thought_free(r->second);
+    free(r);
+}
+
+static enum err run_regret(struct job *job, struct pg *pg)
+{
+    struct regret *r = OWNER_OF(job, struct regret, job);
+    return request_code_take_back(r->email_hash, r->log_id, pg, job->deadline_ns);
+}
+
+static void regretted(struct job *job, enum err e)
+{
+    if (e)
+        log_warn("code not taken back", F_STR("error", err_name(e)));
+    regret_free(OWNER_OF(job, struct regret, job));
+}
+
+static bool take_back(struct mail_regret *mail)
+{
+    struct regret *r = OWNER_OF(mail, struct regret, mail);
+    bool in_time = second_thought_choose(r->second);
+    count_outcome(STEP_REQUEST_CODE, in_time ? (int)CLEANUP_MAIL_FAILED : (int)CODE_SENT);
+    if (!in_time) {
+        regret_free(r);
+        return false;
+    }
+    r->job = (struct job){run_regret, regretted, clock_ns() + FLOW_NS, NULL};
+    enum err e = pool_submit(atomic_load(&r->room->pool), &r->job);
+    if (e)
+        regretted(&r->job, e);
+    return true;
+}
+
+static void keep(struct mail_regret *mail)
+{
+    count_outcome(STEP_REQUEST_CODE, CODE_SENT);
+    regret_free(OWNER_OF(mail, struct regret, mail));
+}
+
+/* Prepares the refusal beside the success; NULL when the answer is not held, or memory is short. */
+static struct regret *regret_new(struct flow *f)
+{
+    struct request *rq = f->rq;
+    struct regret *r = rq->hold.until_ns > clock_ns() ? calloc(1, sizeof *r) : NULL;
+    if (!r)
+        return NULL;
+    *r = (struct regret){.mail = {rq->hold.until_ns, take_back, keep}, .room = f->room, .log_id = f->log_id};
+    memcpy(r->email_hash, f->who.email_hash, sizeof r->email_hash);
+    if (f->room->uniform)
+        tell_success(f, told_uniformly(f));
+    else
+        contract_refuse(rq, f->room->contract, CLEANUP_MAIL_FAILED);
+    if (!(r->second = reply_second_thought(rq))) {
+        free(r);
+        return NULL;
+    }
+    return r;
+}
+
+static struct mail_regret *give_answer(struct mail_answer *mail, enum mail_verdict verdict)
 {
     struct flow *f = OWNER_OF(mail, struct flow, answer);
-    if (verdict != MAIL_REFUSED) {
+    if (verdict == MAIL_GOES_ON) {
+        struct regret *regret = f->regret = regret_new(f);
         answer(f);
-        return;
+        return regret ? &regret->mail : NULL;
+    }
+    if (verdict == MAIL_DELIVERED) {
+        answer(f);
+        return NULL;
     }
     f->outcome = CLEANUP_MAIL_FAILED;
     f->job.run = run_take_back;
@@ -149,6 +234,7 @@ static void give_answer(struct mail_answer *mail, enum mail_verdict verdict)
     f->job.deadline_ns = clock_ns() + FLOW_NS;
     if (pool_submit(atomic_load(&f->room->pool), &f->job))
         answer(f);
+    return NULL;
 }
 
 enum err cleanup_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)

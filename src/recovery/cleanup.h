@@ -54,6 +54,7 @@ struct flow {
     const char *classification;
     int64_t log_id;
     struct work_item *item; /* the mail, promised */
+    struct regret *regret;  /* the answer is a success that may still be taken back */
     struct pg_call promised;
 };
 
@@ -77,7 +78,7 @@ void cleanup_checked(int64_t began_ns);
 /* Composes a code's mail for an item that was taken over; mail_settings.compose. The context is a struct cleanup. */
 enum err cleanup_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret);
 /* Drops the code of a mail that every provider refused, and says so in the log. */
-enum err request_code_take_back(struct flow *f, struct pg *pg);
+enum err request_code_take_back(const char *email_hash, int64_t log_id, struct pg *pg, int64_t deadline_ns);
 
 extern const struct statement *const cleanup_statements[];
 extern const size_t cleanup_statement_count;

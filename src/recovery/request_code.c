@@ -103,11 +103,11 @@ enum err request_code(struct flow *f, struct pg *pg)
     return OK;
 }
 
-enum err request_code_take_back(struct flow *f, struct pg *pg)
+enum err request_code_take_back(const char *email_hash, int64_t log_id, struct pg *pg, int64_t deadline_ns)
 {
     struct pg_call calls[] = {
-        {.ask = &cleanup_drop_code, .args = {pg_text(f->who.email_hash), pg_i64(f->log_id)}},
-        audit_mail_failed(f->log_id),
+        {.ask = &cleanup_drop_code, .args = {pg_text(email_hash), pg_i64(log_id)}},
+        audit_mail_failed(log_id),
     };
-    return pg_trip(pg, calls, COUNT_OF(calls), f->job.deadline_ns);
+    return pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
 }

@@ -190,6 +190,24 @@ describe('mail', { concurrency: 3 }, () => {
     await server.stop();
   });
 
+  it('008 also when the last refusal comes while the success is waiting for its instant already', async (t) => {
+    const holdMs = 8000; // the success is made ready after four fifths of it
+    const db = await cluster.database(t);
+    const provider = await FakeProvider.start(t, 'resend');
+    const server = await serve(t, { database: db, env: { ...provider.env, RECLAIM_HOLD_MS: String(holdMs) } });
+    provider.answer({ status: 500, delayMs: 7000 });
+    const user = await addUser(db);
+    const answer = assertRefused(await requestCode(server, user.email), 'cleanup-v1', '008');
+    assert.ok(took(answer) >= holdMs);
+    await until('the code is dropped', async () => (await codeOf(db, user.email)) === undefined);
+    await until('the log says failed', async () => (await logOf(db, answer.json.correlationId))[0].status === 'failed');
+    await nothingLeft(db);
+    assert.equal(provider.attempts.length, 1, 'delivery has ended');
+    assert.equal(await metric(server, 'reclaim_cleanup_outcomes_total', { step: 'request-code', outcome: '008' }), 1);
+    assert.equal(await metric(server, 'reclaim_cleanup_outcomes_total', { step: 'request-code', outcome: 'ok' }), 0);
+    await server.stop();
+  });
+
   it('a refusal that takes back its code leaves one asked for meanwhile alone', async (t) => {
     const db = await cluster.database(t);
     const [refusing, taking] = [await FakeProvider.start(t, 'resend'), await FakeProvider.start(t, 'sendgrid')];

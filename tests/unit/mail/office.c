@@ -67,12 +67,26 @@ void office_close(struct office *o, int64_t patience_ns)
     pg_free(o->pg);
 }
 
-static void given(struct mail_answer *answer, enum mail_verdict verdict)
+static bool taken_back(struct mail_regret *regret)
+{
+    struct waiting *w = OWNER_OF(regret, struct waiting, regret);
+    atomic_fetch_add(&w->taken_back, 1);
+    return !w->left;
+}
+
+static void kept(struct mail_regret *regret)
+{
+    atomic_fetch_add(&OWNER_OF(regret, struct waiting, regret)->kept, 1);
+}
+
+static struct mail_regret *given(struct mail_answer *answer, enum mail_verdict verdict)
 {
     struct waiting *w = OWNER_OF(answer, struct waiting, answer);
     atomic_store(&w->when_ns, clock_ns());
     atomic_store(&w->verdict, (int)verdict);
+    w->regret = (struct mail_regret){w->regret_until_ns, taken_back, kept};
     atomic_fetch_add(&w->times, 1);
+    return verdict == MAIL_GOES_ON && w->regret_until_ns ? &w->regret : NULL;
 }
 
 void office_send(struct office *o, const struct mail *mail, struct waiting *w, int64_t due_ns)

@@ -25,6 +25,11 @@ struct waiting {
     struct mail_answer answer;
     atomic_int times, verdict;
     _Atomic int64_t when_ns;
+    /* For those who can be told otherwise after the success, until then; it has left already when `left` is set. */
+    int64_t regret_until_ns;
+    bool left;
+    struct mail_regret regret;
+    atomic_int kept, taken_back;
 };
 
 /* The sample's settings; tests put their providers in. */

@@ -53,7 +53,7 @@ static int send_one(void)
 {
     struct office o = office_open(&settings, 0);
     struct mail mail = office_mail();
-    struct waiting w;
+    struct waiting w = {0};
     office_send(&o, &mail, &w, LATER);
     int verdict = office_verdict(&w);
     database_await("SELECT count(*) FROM reclaim.work_items WHERE state = 'open'", 0);
@@ -254,7 +254,7 @@ static void an_address_that_could_break_a_command_is_not_mailed_to(void **state)
     struct office o = office_open(&settings, 0);
     struct mail mail = office_mail();
     snprintf(mail.to, sizeof mail.to, "a@example.com>\r\nRCPT TO:<b@example.com");
-    struct waiting w;
+    struct waiting w = {0};
     office_send(&o, &mail, &w, LATER);
     assert_int_equal(office_verdict(&w), MAIL_REFUSED);
     office_close(&o, NS_PER_S);
@@ -269,7 +269,7 @@ static void stopping_in_the_middle_answers_and_gives_the_mail_back(void **state)
     use_resend();
     struct office o = office_open(&settings, 0);
     struct mail mail = office_mail();
-    struct waiting w;
+    struct waiting w = {0};
     office_send(&o, &mail, &w, LATER);
     while (fake_count(provider) == 0)
         (void)poll(NULL, 0, 5);
@@ -286,7 +286,7 @@ static void a_mail_handed_over_too_late_is_answered_all_the_same(void **state)
     struct office o = office_open(&settings, 0);
     work_stop(o.engine, clock_ns());
     struct mail mail = office_mail();
-    struct waiting w;
+    struct waiting w = {0};
     office_send(&o, &mail, &w, LATER);
     assert_int_equal(atomic_load(&w.verdict), MAIL_GOES_ON);
     pool_stop(o.pool, LATER);

@@ -46,7 +46,7 @@ static int send_one(int64_t due_ns)
 {
     struct office o = office_open(&settings, 0);
     struct mail mail = office_mail();
-    struct waiting w;
+    struct waiting w = {0};
     office_send(&o, &mail, &w, due_ns);
     int verdict = office_verdict(&w);
     database_await("SELECT count(*) FROM reclaim.work_items WHERE state = 'open'", 0);
@@ -123,7 +123,7 @@ static void the_answer_does_not_wait_past_its_instant_and_delivery_goes_on(void 
     settings.try_ns = NS_PER_S / 2;
     struct office o = office_open(&settings, 0);
     struct mail mail = office_mail();
-    struct waiting w;
+    struct waiting w = {0};
     int64_t due_ns = clock_ns() + NS_PER_S / 10;
     office_send(&o, &mail, &w, due_ns);
     assert_int_equal(office_verdict(&w), MAIL_GOES_ON);
@@ -155,6 +155,73 @@ static void after_the_answer_a_provider_has_three_tries_with_growing_pauses(void
     assert_true(fake_when_ns(second, 0) >= fake_when_ns(first, 2));
 }
 
+/* The success is ready at once, and can be regretted for as long as the caller says. */
+static void send_regretting(struct waiting *w)
+{
+    struct office o = office_open(&settings, 0);
+    struct mail mail = office_mail();
+    office_send(&o, &mail, w, 0);
+    assert_int_equal(office_verdict(w), MAIL_GOES_ON);
+    database_await("SELECT count(*) FROM reclaim.work_items WHERE state = 'open'", 0);
+    office_close(&o, NS_PER_S);
+    assert_int_equal(atomic_load(&w->times), 1);
+    assert_int_equal(atomic_load(&w->kept) + atomic_load(&w->taken_back), 1);
+}
+
+static void a_success_that_has_not_left_is_taken_back_when_all_refuse(void **state)
+{
+    (void)state;
+    static const struct fake_step broken[] = {{FAKE_ANSWER, 500, NULL, 0}};
+    fake_script(first, broken, 1);
+    fake_script(second, broken, 1);
+    struct waiting w = {.regret_until_ns = LATER};
+    send_regretting(&w);
+    assert_int_equal(atomic_load(&w.taken_back), 1);
+    assert_int_equal(fake_count(first), 1);
+    assert_int_equal(fake_count(second), 1);
+    assert_int_equal(database_number(LEFT), 0);
+}
+
+static void a_success_that_has_left_stands_and_delivery_goes_on(void **state)
+{
+    (void)state;
+    static const struct fake_step broken[] = {{FAKE_ANSWER, 500, NULL, 0}};
+    fake_script(first, broken, 1);
+    fake_script(second, broken, 1);
+    settings.pause_ns = NS_PER_S / 100;
+    struct waiting w = {.regret_until_ns = LATER, .left = true};
+    send_regretting(&w);
+    assert_int_equal(fake_count(first), 3);
+    assert_int_equal(fake_count(second), 3);
+    assert_int_equal(database_number(DEAD), 1);
+}
+
+static void a_mail_that_is_taken_leaves_nothing_to_regret(void **state)
+{
+    (void)state;
+    static const struct fake_step broken[] = {{FAKE_ANSWER, 500, NULL, 0}};
+    fake_script(first, broken, 1);
+    struct waiting w = {.regret_until_ns = LATER};
+    send_regretting(&w);
+    assert_int_equal(atomic_load(&w.kept), 1);
+    assert_int_equal(fake_count(first), 1);
+    assert_int_equal(fake_count(second), 1);
+}
+
+static void when_the_instant_comes_first_each_provider_gets_its_other_tries(void **state)
+{
+    (void)state;
+    static const struct fake_step broken[] = {{FAKE_ANSWER, 500, NULL, 0}};
+    fake_script(first, broken, 1);
+    fake_script(second, broken, 1);
+    settings.pause_ns = NS_PER_S / 100;
+    struct waiting w = {.regret_until_ns = clock_ns()};
+    send_regretting(&w);
+    assert_int_equal(atomic_load(&w.kept), 1);
+    assert_int_equal(fake_count(first), 3);
+    assert_int_equal(fake_count(second), 3);
+}
+
 static void a_4xx_is_the_last_word_of_a_provider(void **state)
 {
     (void)state;
@@ -173,8 +240,8 @@ static void a_provider_passed_over_in_haste_gets_its_other_tries_later(void **st
                                   silent[] = {{FAKE_SILENT, 0, NULL, 0}};
     fake_script(first, then_fine, 2);
     fake_script(second, silent, 1);
-    settings.try_ns = NS_PER_S / 2;
-    assert_int_equal(send_one(clock_ns() + NS_PER_S / 4), MAIL_GOES_ON);
+    settings.try_ns = 2 * NS_PER_S;
+    assert_int_equal(send_one(clock_ns() + 3 * NS_PER_S / 2), MAIL_GOES_ON);
     assert_int_equal(fake_count(second), 3);
     assert_int_equal(fake_count(first), 2);
     assert_int_equal(database_number(LEFT), 0);
@@ -258,6 +325,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_a_provider_every_one_of_them_has_refused, fresh, clear),
         cmocka_unit_test_setup_teardown(the_answer_does_not_wait_past_its_instant_and_delivery_goes_on, fresh, clear),
         cmocka_unit_test_setup_teardown(after_the_answer_a_provider_has_three_tries_with_growing_pauses, fresh, clear),
+        cmocka_unit_test_setup_teardown(a_success_that_has_not_left_is_taken_back_when_all_refuse, fresh, clear),
+        cmocka_unit_test_setup_teardown(a_success_that_has_left_stands_and_delivery_goes_on, fresh, clear),
+        cmocka_unit_test_setup_teardown(a_mail_that_is_taken_leaves_nothing_to_regret, fresh, clear),
+        cmocka_unit_test_setup_teardown(when_the_instant_comes_first_each_provider_gets_its_other_tries, fresh, clear),
         cmocka_unit_test_setup_teardown(a_4xx_is_the_last_word_of_a_provider, fresh, clear),
         cmocka_unit_test_setup_teardown(a_provider_passed_over_in_haste_gets_its_other_tries_later, fresh, clear),
         cmocka_unit_test_setup_teardown(when_all_tries_are_used_up_a_dead_letter_without_anything_personal_stays, fresh,
