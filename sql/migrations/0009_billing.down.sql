@@ -8,6 +8,9 @@ BEGIN
   EXECUTE format('DROP TRIGGER customer_freezes_accounts ON %s', reclaim.table_home('customer_customers'));
 END
 $$;
+DROP FUNCTION reclaim.billing_unsubscribe(uuid);
+DROP FUNCTION reclaim.billing_account_delete(uuid, uuid, uuid);
+DROP FUNCTION reclaim.billing_valid_balance(uuid, bigint);
 DROP FUNCTION reclaim.billing_put_off(uuid, text);
 DROP FUNCTION reclaim.billing_charge_due(integer);
 DROP FUNCTION reclaim.billing_charge_periods(reclaim.billing_subscriptions);

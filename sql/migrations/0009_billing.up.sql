@@ -278,7 +278,7 @@ $$;
 -- The row is locked by a statement of its own: under READ COMMITTED those after it see what its last holder committed,
 -- and the clock is read only then.
 CREATE FUNCTION reclaim.billing_charge(p_account uuid, p_amount bigint, p_reference text, p_occurred timestamptz,
-  p_subscription uuid DEFAULT NULL, OUT outcome text, OUT charge json)
+  p_subscription uuid DEFAULT NULL, OUT outcome text, OUT object json)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
 AS $$
 DECLARE
@@ -312,7 +312,7 @@ BEGIN
     IF FOUND THEN
       UPDATE reclaim.billing_accounts SET balance_micros = balance_micros - p_amount WHERE id = p_account;
       outcome := 'charged';
-      charge := reclaim.billing_charge_object(v_charge);
+      object := reclaim.billing_charge_object(v_charge);
       RETURN;
     END IF;
     -- Charged to another account meanwhile.
@@ -320,7 +320,7 @@ BEGIN
   END IF;
   outcome := CASE WHEN v_charge.billing_account_id = p_account AND v_charge.amount_micros = p_amount
     AND coalesce(p_occurred = v_charge.occurred_at, true) THEN 'again' ELSE 'differs' END;
-  charge := reclaim.billing_charge_object(v_charge);
+  object := reclaim.billing_charge_object(v_charge);
 END
 $$;
 
@@ -344,7 +344,7 @@ $$;
 
 -- The outcome is made, again, differs, unknown, deleted, held, frozen or past.
 CREATE FUNCTION reclaim.billing_subscribe(p_account uuid, p_amount bigint, p_seconds bigint, p_first timestamptz,
-  p_reference text, OUT outcome text, OUT subscription json)
+  p_reference text, OUT outcome text, OUT object json)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
 AS $$
 DECLARE
@@ -381,14 +381,14 @@ BEGIN
       ON CONFLICT (reference) DO NOTHING RETURNING * INTO v_made;
     IF FOUND THEN
       outcome := 'made';
-      subscription := reclaim.billing_subscription_object(v_made);
+      object := reclaim.billing_subscription_object(v_made);
       RETURN;
     END IF;
     SELECT * INTO STRICT v_made FROM reclaim.billing_subscriptions s WHERE s.reference = p_reference;
   END IF;
   outcome := CASE WHEN (v_made.billing_account_id, v_made.amount_micros, v_made.period_seconds) = (p_account, p_amount, p_seconds)
     AND v_made.first_charge_at IS NOT DISTINCT FROM p_first THEN 'again' ELSE 'differs' END;
-  subscription := reclaim.billing_subscription_object(v_made);
+  object := reclaim.billing_subscription_object(v_made);
 END
 $$;
 
@@ -486,6 +486,65 @@ BEGIN
     WHERE billing_account_id = p_account AND attempt_at <= reclaim.billing_clock();
 EXCEPTION WHEN lock_not_available THEN
   NULL; -- whoever has the account has these too; they stay due
+END
+$$;
+
+-- Whether an account could be charged that much for usage of now; the reason when not is the API's name for it.
+CREATE FUNCTION reclaim.billing_valid_balance(p_account uuid, p_amount bigint, OUT outcome text, OUT object json)
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_account reclaim.billing_accounts;
+  v_refusal text;
+BEGIN
+  SELECT * INTO v_account FROM reclaim.billing_accounts a WHERE a.id = p_account;
+  outcome := CASE WHEN FOUND THEN 'found' ELSE 'unknown' END;
+  v_refusal := reclaim.billing_refusal(v_account, clock_timestamp());
+  object := json_build_object('valid', v_refusal IS NULL AND v_account.balance_micros >= p_amount, 'reason', CASE
+    WHEN v_refusal = 'deleted' THEN 'ACCOUNT_DELETED'
+    WHEN v_refusal IS NOT NULL THEN 'ACCOUNT_FROZEN'
+    WHEN v_account.balance_micros < p_amount THEN 'BALANCE_TOO_LITTLE' END);
+END
+$$;
+
+-- Status and time together (billing_settle); its subscriptions end with it (billing_follow).
+CREATE FUNCTION reclaim.billing_account_delete(p_account uuid, p_actor_id uuid, p_correlation_id uuid,
+  OUT outcome text, OUT object json)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_account reclaim.billing_accounts;
+BEGIN
+  SELECT * INTO v_account FROM reclaim.billing_accounts a WHERE a.id = p_account FOR NO KEY UPDATE;
+  IF NOT FOUND THEN
+    outcome := 'unknown';
+    RETURN;
+  END IF;
+  IF v_account.status <> 'deleted' THEN
+    UPDATE reclaim.billing_accounts a SET status = 'deleted' WHERE a.id = p_account RETURNING * INTO v_account;
+    INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, outcome, correlation_id)
+      VALUES (v_account.customer_id, 'delete_billing_account', 'admin', p_actor_id, 'done', p_correlation_id);
+  END IF;
+  outcome := 'found';
+  object := reclaim.billing_account_object(v_account);
+END
+$$;
+
+CREATE FUNCTION reclaim.billing_unsubscribe(p_subscription uuid, OUT outcome text, OUT object json)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_subscription reclaim.billing_subscriptions;
+BEGIN
+  -- The account first, as everywhere: a charge under way is waited for.
+  PERFORM FROM reclaim.billing_accounts a WHERE a.id = (
+    SELECT s.billing_account_id FROM reclaim.billing_subscriptions s WHERE s.id = p_subscription) FOR NO KEY UPDATE;
+  UPDATE reclaim.billing_subscriptions s SET status = 'ended', attempt_at = NULL, tm_update = clock_timestamp(),
+      tm_end = clock_timestamp()
+    WHERE s.id = p_subscription AND s.status <> 'ended';
+  SELECT * INTO v_subscription FROM reclaim.billing_subscriptions s WHERE s.id = p_subscription;
+  outcome := CASE WHEN FOUND THEN 'found' ELSE 'unsubscribed' END;
+  object := CASE WHEN outcome = 'found' THEN reclaim.billing_subscription_object(v_subscription) END;
 END
 $$;
 

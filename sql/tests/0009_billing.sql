@@ -52,8 +52,8 @@ SELECT is(pg_temp.charge(other, 1, 'r3', 0.01), 'future', 'what has not occurred
 SELECT is(pg_temp.charge(other, 1, 'r3', 0), 'charged', 'what occurs now is') FROM a;
 SELECT throws_ok(format('SELECT reclaim.billing_charge(%L, 0, %L, NULL)', other, 'r4'), '23514', NULL, 'nothing is no charge') FROM a;
 SELECT throws_ok(format('SELECT reclaim.billing_charge(%L, -1, %L, NULL)', other, 'r4'), '23514', NULL, 'less is none either') FROM a;
-SELECT is((SELECT (charge->>'reference') || ' ' || (charge->>'amount_micros') || ' ' || (charge->>'occurred_at') || ' ' ||
-  (charge->>'balance_after_micros') FROM reclaim.billing_charge(main, 100, 'r1', NULL)),
+SELECT is((SELECT (object->>'reference') || ' ' || (object->>'amount_micros') || ' ' || (object->>'occurred_at') || ' ' ||
+  (object->>'balance_after_micros') FROM reclaim.billing_charge(main, 100, 'r1', NULL)),
   'r1 100 2031-01-01T00:00:00.000000Z 900', 'the charge as it was made') FROM a;
 
 -- Holds
