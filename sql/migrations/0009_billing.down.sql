@@ -8,6 +8,8 @@ BEGIN
   EXECUTE format('DROP TRIGGER customer_freezes_accounts ON %s', reclaim.table_home('customer_customers'));
 END
 $$;
+ALTER FUNCTION reclaim.billing_settle() SECURITY INVOKER;
+ALTER FUNCTION reclaim.customer_settle() SECURITY INVOKER;
 DROP FUNCTION reclaim.billing_unsubscribe(uuid);
 DROP FUNCTION reclaim.billing_account_delete(uuid, uuid, uuid);
 DROP FUNCTION reclaim.billing_valid_balance(uuid, bigint);

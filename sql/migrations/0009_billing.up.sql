@@ -100,6 +100,9 @@ BEGIN
 END
 $$;
 
+ALTER FUNCTION reclaim.billing_settle() SECURITY DEFINER;
+ALTER FUNCTION reclaim.customer_settle() SECURITY DEFINER;
+
 -- Charges due before the freeze are still owed; those after it wait.
 CREATE FUNCTION reclaim.billing_freeze(p_account uuid, p_customer uuid) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
