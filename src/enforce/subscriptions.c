@@ -7,10 +7,11 @@
 #define BATCH 200
 #define TURN_NS (5 * NS_PER_S) /* the leader has other duties */
 
-METRIC_COUNTER(periods, "reclaim_subscription_charges_total",
-               "Periods of subscriptions: charged, refused (it is tried again), or failed (an account that is locked or "
-               "broken; tried again too).",
-               "outcome");
+METRIC_COUNTER(
+    periods, "reclaim_subscription_charges_total",
+    "Periods of subscriptions: charged, refused (it is tried again), or failed (an account that is locked or "
+    "broken; tried again too).",
+    "outcome");
 METRIC_GAUGE(lag, "reclaim_subscription_lag_seconds",
              "How long the oldest charge that could be tried has been waiting, as the leader saw it last.");
 METRIC_GAUGE(unpaid, "reclaim_subscriptions_unpaid",

@@ -12,7 +12,7 @@ static void times_are_rfc3339_and_of_days_that_exist(void **state)
 {
     (void)state;
     static const char *const good[] = {
-        "2026-03-18T12:00:00Z",          "2026-03-18t12:00:00z",      "2024-02-29T23:59:59.999999Z",
+        "2026-03-18T12:00:00Z",           "2026-03-18t12:00:00z",      "2024-02-29T23:59:59.999999Z",
         "2000-02-29T00:00:00.123456789Z", "2026-12-31T23:59:59+14:00", "1970-01-01T00:00:00-00:30",
     };
     static const char *const bad[] = {
@@ -90,8 +90,9 @@ static void a_charge_says_what_it_says(void **state)
     assert_string_equal(in.reference, "r\xc3\xa9"
                                       "f 1");
     assert_string_equal(in.occurred_at, "2026-03-18T12:00:00Z");
-    assert_int_equal(charge_read(arena, STR("{" ACCOUNT ",\"amount_micros\":1,\"reference\":\"r\",\"occurred_at\":null}"),
-                                 &in, &complaint),
+    assert_int_equal(charge_read(arena,
+                                 STR("{" ACCOUNT ",\"amount_micros\":1,\"reference\":\"r\",\"occurred_at\":null}"), &in,
+                                 &complaint),
                      OK);
     assert_null(in.occurred_at);
 }
