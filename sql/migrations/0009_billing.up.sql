@@ -49,6 +49,7 @@ CREATE TABLE reclaim.billing_subscriptions (
   tm_end timestamptz
 );
 CREATE INDEX billing_subscriptions_by_account ON reclaim.billing_subscriptions (billing_account_id);
+CREATE INDEX billing_subscriptions_unpaid ON reclaim.billing_subscriptions (billing_account_id) WHERE tries > 0;
 CREATE INDEX billing_subscriptions_due ON reclaim.billing_subscriptions (attempt_at) WHERE attempt_at IS NOT NULL;
 
 CREATE FUNCTION reclaim.billing_subscription_settle() RETURNS trigger
@@ -256,7 +257,7 @@ $$;
 -- Why money may not be taken from an account for usage of that instant; null: it may. The account's row must be locked,
 -- or the answer may be old.
 CREATE FUNCTION reclaim.billing_refusal(a reclaim.billing_accounts, p_occurred timestamptz) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog SET enable_seqscan = off
 AS $$
 BEGIN
   IF a.status = 'deleted' OR a.tm_delete IS NOT NULL THEN
@@ -279,10 +280,11 @@ $$;
 -- differs (that reference was charged, but not this), unknown, future, deleted, held, frozen, was_frozen or too_little.
 --
 -- The row is locked by a statement of its own: under READ COMMITTED those after it see what its last holder committed,
--- and the clock is read only then.
+-- and the clock is read only then. A plan is kept for as long as its session: one made while the tables were small must not
+-- read all of large ones.
 CREATE FUNCTION reclaim.billing_charge(p_account uuid, p_amount bigint, p_reference text, p_occurred timestamptz,
   p_subscription uuid DEFAULT NULL, OUT outcome text, OUT object json)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off
 AS $$
 DECLARE
   v_account reclaim.billing_accounts;
@@ -441,37 +443,41 @@ AS $$ SELECT least(interval '5 seconds' * pg_catalog.power(2, least(greatest(p_t
 -- fails, is left for later and keeps nobody else waiting.
 CREATE FUNCTION reclaim.billing_charge_due(p_most integer, OUT seen integer, OUT charged bigint, OUT refused bigint,
   OUT failed bigint)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET lock_timeout = '100ms'
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET lock_timeout = '100ms'
 AS $$
 DECLARE
-  v_accounts uuid[];
-  v_account uuid;
+  v_now timestamptz := reclaim.billing_clock(); -- a variable, so that the index is asked for what is due
+  v_due record;
+  v_id uuid;
   v_subscription reclaim.billing_subscriptions;
   v_done record;
   v_charged bigint;
   v_refused bigint;
 BEGIN
+  seen := 0;
   charged := 0;
   refused := 0;
   failed := 0;
-  SELECT array_agg(DISTINCT d.billing_account_id), count(*) INTO v_accounts, seen FROM (
-    SELECT s.billing_account_id FROM reclaim.billing_subscriptions s
-    WHERE s.attempt_at <= reclaim.billing_clock() ORDER BY s.attempt_at LIMIT p_most) d;
-  FOREACH v_account IN ARRAY coalesce(v_accounts, '{}') LOOP
+  FOR v_due IN
+      SELECT d.billing_account_id AS account, array_agg(d.id ORDER BY d.attempt_at, d.id) AS ids FROM (
+        SELECT s.billing_account_id, s.id, s.attempt_at FROM reclaim.billing_subscriptions s
+        WHERE s.attempt_at <= v_now ORDER BY s.attempt_at LIMIT p_most) d
+      GROUP BY d.billing_account_id ORDER BY d.billing_account_id LOOP
+    seen := seen + cardinality(v_due.ids);
     v_charged := 0;
     v_refused := 0;
     BEGIN
-      PERFORM FROM reclaim.billing_accounts a WHERE a.id = v_account FOR NO KEY UPDATE;
-      FOR v_subscription IN SELECT * FROM reclaim.billing_subscriptions s
-          WHERE s.billing_account_id = v_account AND s.attempt_at <= reclaim.billing_clock() ORDER BY s.attempt_at, s.id
-          LIMIT p_most FOR UPDATE LOOP
+      PERFORM FROM reclaim.billing_accounts a WHERE a.id = v_due.account FOR NO KEY UPDATE;
+      FOREACH v_id IN ARRAY v_due.ids LOOP
+        SELECT * INTO v_subscription FROM reclaim.billing_subscriptions s WHERE s.id = v_id AND s.attempt_at <= v_now FOR UPDATE;
+        CONTINUE WHEN NOT FOUND; -- charged, paused or ended meanwhile
         v_done := reclaim.billing_charge_periods(v_subscription);
         v_charged := v_charged + v_done.charged;
         v_refused := v_refused + v_done.refused::integer;
       END LOOP;
     EXCEPTION WHEN OTHERS THEN
       failed := failed + 1;
-      PERFORM reclaim.billing_put_off(v_account, SQLSTATE);
+      PERFORM reclaim.billing_put_off(v_due.account, SQLSTATE);
       CONTINUE;
     END;
     charged := charged + v_charged;
