@@ -74,6 +74,19 @@ static void add_customers(struct routes *r, const struct routes_needs *needs)
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/recover", ADMITS_ADMIN, customer_recover_handle, room);
 }
 
+static void add_billing(struct routes *r, const struct routes_needs *needs)
+{
+    struct billing *room = &r->billing;
+    add_guarded(r, needs, METHOD_POST, "/v1/billing/charges", ADMITS_ADMIN, charge_handle, room);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}", ADMITS_ADMIN, account_show_handle, room);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/accounts/{id}", ADMITS_ADMIN, account_delete_handle, room);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}/valid-balance", ADMITS_ADMIN, valid_balance_handle,
+                room);
+    add_guarded(r, needs, METHOD_POST, "/v1/billing/subscriptions", ADMITS_ADMIN, subscribe_handle, room);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN, subscription_show_handle, room);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN, unsubscribe_handle, room);
+}
+
 static void furnish(struct routes *r, const struct contract *contract, const struct settings *s,
                     const struct routes_needs *needs)
 {
@@ -114,6 +127,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
                           .hold = &r->cleanup.hold});
     add(r, (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi});
     add_customers(r, needs);
+    add_billing(r, needs);
     if (needs->has_mailbox) {
         add(r, (struct route){.method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .room = &r->mailbox});
         add(r,
@@ -142,6 +156,7 @@ enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine)
 {
     cleanup_open(&r->cleanup, pool, engine);
     atomic_store(&r->mailbox.pool, pool);
+    atomic_store(&r->billing.pool, pool);
     enum err e = customers_open(&r->customers, pool, engine);
     return e ? e : probe_open(&r->probe, pool);
 }

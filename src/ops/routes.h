@@ -3,6 +3,7 @@
 #define OPS_ROUTES_H
 
 #include "customers/customers.h"
+#include "enforce/billing.h"
 #include "enforce/gate.h"
 #include "http/router.h"
 #include "ops/mailbox.h"
@@ -18,6 +19,7 @@ struct routes {
     struct route routes[ROUTES_MAX];
     struct guarded guarded[ROUTES_MAX];
     struct customers customers;
+    struct billing billing;
     struct probe probe;
     struct cleanup cleanup;
     struct mailbox mailbox;

@@ -29,6 +29,7 @@
 #define REQUEST_DEADLINE_NS (10 * NS_PER_S)
 #define IDLE_NS (75 * NS_PER_S)
 #define PRUNE_EVERY_NS (600 * NS_PER_S)
+#define SUBSCRIPTIONS_EVERY_NS NS_PER_S
 
 METRIC_GAUGE(connections, "reclaim_http_connections", "Open connections of the public listener.");
 METRIC_GAUGE(held, "reclaim_http_held", "Answers that wait for their instant.");
@@ -223,7 +224,8 @@ static enum err open_rooms(struct app *app, const char *url, const char *direct,
     const struct settings *s = settings_now(app);
     struct pool_config pool = {
         .url = url, .prepare = s->prepare, .connections = (int)s->database_connections, .queue_room = QUEUE_ROOM};
-    struct duty duties[] = {{"prune", PRUNE_EVERY_NS, prune, app}};
+    struct duty duties[] = {{"prune", PRUNE_EVERY_NS, prune, app},
+                            {"subscriptions", SUBSCRIPTIONS_EVERY_NS, subscriptions_charge_due, app}};
     struct leader_config leader = {direct, duties, COUNT_OF(duties)};
     if (!(app->pool = pool_start(&pool, why)) || !(app->leader = leader_start(&leader, why)))
         return ERR_MEMORY;

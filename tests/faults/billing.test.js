@@ -1,0 +1,390 @@
+// Money under random charges, freezes, recoveries, holds, retries and crashes, against a model that is told only what the
+// API answered: balances equal the sum of charges, no usage inside a freeze is charged, none from before is lost, nothing
+// is charged twice, and subscriptions are charged once for each period that is not frozen. ROUNDS says how many times 500
+// steps, SEED which ones.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { describe, it } from 'node:test';
+
+import { Account, instantOf, microsOf, scheduleOf } from '../service/lib/billing-model.js';
+import { charge, chargesInsideFreezes, showAccount, subscribe, unsubscribe, validBalance } from '../service/lib/billing.js';
+import { addCustomer, env, freeze, recover } from '../service/lib/customers.js';
+import { Cluster } from '../service/lib/postgres.js';
+import { serve } from '../service/lib/reclaim.js';
+import { pause, stageOf, until } from '../service/lib/stage.js';
+
+const steps = 500 * Number(process.env.ROUNDS ?? 3);
+const seed = Number(process.env.SEED ?? 20251101);
+const customersCount = 4;
+
+/** Mulberry32, one for each worker: the same steps for the same seed, however they interleave. */
+function randomFrom(seedOf) {
+  let state = seedOf;
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) % below;
+  };
+}
+
+/** Two instances on one database, and what happens to them. */
+class World {
+  counts = { steps: 0, kills: 0, cuts: 0, outages: 0, retried: 0 };
+  #names = 0;
+
+  static async create(t) {
+    const world = new World();
+    world.t = t;
+    world.cluster = await Cluster.create(t);
+    world.db = await world.cluster.database(t);
+    world.servers = [await world.#start(), await world.#start()];
+    await world.db.query('create table public.credits (id uuid primary key, account uuid, amount bigint)');
+    return world;
+  }
+
+  async #start() {
+    const name = `instance${++this.#names}`;
+    const server = await serve(this.t, { database: `${this.db.url}&application_name=${name}`, env: { ...env, RECLAIM_DATABASE_CONNECTIONS: '6' } });
+    server.name = name;
+    return server;
+  }
+
+  /** A killed instance may leave a statement running; whoever repeats its request must not overtake that. */
+  async #gone(name) {
+    await this.sql(() =>
+      until(`connections of ${name} gone`, async () => (await this.db.query('select from pg_stat_activity where application_name = $1', [name])).length === 0),
+    );
+  }
+
+  async blow(random) {
+    const kind = random(10);
+    if (kind < 4) {
+      const n = random(2);
+      const { name } = this.servers[n];
+      this.counts.kills++;
+      await this.servers[n].kill9();
+      await this.#gone(name);
+      this.servers[n] = await this.#start();
+    } else if (kind < 9) {
+      this.counts.cuts++;
+      await this.sql(() => this.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where application_name like 'instance%' and random() < 0.7`));
+    } else {
+      this.counts.outages++;
+      await this.cluster.restart('immediate');
+    }
+  }
+
+  /** A statement that may be repeated, until it was answered. */
+  async sql(run) {
+    return until('the database', async () => [await run()], 120_000).then(([rows]) => rows);
+  }
+
+  /** The database's clock. */
+  async now() {
+    const [{ now }] = await this.sql(() => this.db.query('select reclaim.rfc3339(clock_timestamp()) as now'));
+    return microsOf(now);
+  }
+
+  /** Asks until there is an answer: as a program does whose server dies, with the same request. */
+  async ask(random, request) {
+    const end = performance.now() + 120_000;
+    for (;;) {
+      const server = this.servers[random(2)];
+      let answer;
+      try {
+        answer = await request(server);
+      } catch (fault) {
+        if (!['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(fault.code)) throw fault;
+        if (server.exit || server.process.killed) await this.#gone(server.name);
+      }
+      if (answer && answer.status !== 503) return answer;
+      assert.ok(performance.now() < end, `no answer but ${answer?.body}`);
+      this.counts.retried++;
+      await pause(20);
+    }
+  }
+}
+
+/** A customer's whole life, one step after another; customers live beside each other. */
+class Life {
+  frozen = null; // since when, while it is
+  freezes = []; // { from, to, after, before }: `to` lies between the last two
+  marks = []; // instants between steps: { at, frozen: index of its freeze, or null }
+  done = {};
+
+  constructor(world, n, customer, accounts) {
+    Object.assign(this, { world, customer, accounts });
+    this.random = randomFrom(seed * 31 + n);
+    this.n = n;
+  }
+
+  pick(list) {
+    return list[this.random(list.length)];
+  }
+
+  reference() {
+    this.made = (this.made ?? 0) + 1;
+    return `life${this.n}-${this.made}`;
+  }
+
+  async mark() {
+    this.marks.push({ at: await this.world.now(), freeze: this.frozen === null ? null : this.freezes.length });
+  }
+
+  /** Was it frozen at that mark: 'now' by the freeze that lasts, 'then' by one that is over, or not? */
+  frozenAt({ freeze: index }) {
+    if (index === null) return false;
+    return index === this.freezes.length && this.frozen !== null ? 'now' : 'then';
+  }
+
+  async send(account, body) {
+    return this.world.ask(this.random, (server) => charge(server, { billing_account_id: account.id, ...body }));
+  }
+
+  /** One charge, and what must become of it. */
+  async charge(mark) {
+    const account = this.pick(this.accounts);
+    const amount_micros = 1 + this.random(400);
+    const body = { amount_micros, reference: this.reference(), ...(mark ? { occurred_at: instantOf(mark.at) } : {}) };
+    const frozenNow = this.frozen !== null;
+    const [status, error] = account.expected(amount_micros, { frozenNow, frozenThen: mark ? this.frozenAt(mark) : frozenNow && 'now' });
+    const answer = await this.send(account, body);
+    if (status === 201) {
+      assert.ok([200, 201].includes(answer.status), `${JSON.stringify(body)}: expected a charge, got ${answer.status} ${answer.body}`);
+      assert.equal(answer.json.amount_micros, amount_micros);
+      if (mark) assert.equal(answer.json.occurred_at, body.occurred_at);
+      account.charges.set(body.reference, { amount: amount_micros, occurred_at: answer.json.occurred_at });
+    } else {
+      assert.deepEqual([answer.status, answer.json?.error], [status, error], JSON.stringify({ body, marks: mark && this.frozenAt(mark), answer: answer.body }));
+      account.refused.push(body);
+    }
+  }
+
+  /** What was charged before is not charged again, and not with another amount. */
+  async repeat() {
+    const account = this.pick(this.accounts);
+    const all = [...account.charges];
+    if (all.length === 0) return;
+    const [reference, { amount, occurred_at }] = this.pick(all);
+    const odd = this.random(3) === 0 ? 1 : 0;
+    const answer = await this.send(account, { reference, amount_micros: amount + odd, ...(this.random(2) ? { occurred_at } : {}) });
+    assert.equal(answer.status, odd ? 409 : 200, answer.body);
+  }
+
+  async freeze() {
+    const answer = await this.world.ask(this.random, (server) => freeze(server, this.customer.id));
+    assert.equal(answer.status, 200, answer.body);
+    if (this.frozen === null) this.frozen = microsOf(answer.json.tm_deletion_scheduled);
+    else assert.equal(microsOf(answer.json.tm_deletion_scheduled), this.frozen, 'frozen again is frozen as before');
+    return answer;
+  }
+
+  async recover() {
+    const after = await this.world.now();
+    const answer = await this.world.ask(this.random, (server) => recover(server, this.customer.id));
+    // 404: the answer to the first try was lost.
+    assert.ok([200, 404].includes(answer.status), answer.body);
+    this.freezes.push({ from: this.frozen, after, before: await this.world.now() });
+    this.frozen = null;
+  }
+
+  /** Charges beside a change: each is of before or of after, never of inside. */
+  async race() {
+    const account = this.pick(this.accounts.filter(({ subscribes }) => subscribes));
+    const freezing = this.frozen === null;
+    const bodies = Array.from({ length: 6 }, () => ({ amount_micros: 1 + this.random(50), reference: this.reference() }));
+    const since = await this.world.now();
+    const charging = bodies.map(async (body, n) => {
+      await pause(n * 2);
+      return this.send(account, body);
+    });
+    await (freezing ? this.freeze() : this.recover());
+    await Promise.all(charging);
+    const over = await this.world.now();
+    for (const body of bodies) {
+      // Asked again, it says for good whether it was charged; if not, it is now, or refused by the freeze.
+      const answer = await this.send(account, body);
+      if (answer.status === 403) {
+        assert.ok(freezing || account.holds, answer.body);
+        continue;
+      }
+      assert.ok([200, 201].includes(answer.status), answer.body);
+      const at = microsOf(answer.json.occurred_at);
+      assert.ok(at >= since, 'it occurred when it was charged');
+      if (freezing) assert.ok(at < this.frozen, `charged at ${at}, frozen since ${this.frozen}`);
+      else assert.ok(at > this.freezes.at(-1).after, 'not before recovery began');
+      if (answer.status === 200) assert.ok(at <= over);
+      account.charges.set(body.reference, { amount: body.amount_micros, occurred_at: answer.json.occurred_at });
+    }
+  }
+
+  async fill() {
+    const account = this.pick(this.accounts);
+    const amount = this.random(2000);
+    const id = randomUUID();
+    await this.world.sql(() =>
+      this.world.db.query(
+        `with one as (insert into public.credits values ($1, $2, $3) on conflict do nothing returning account, amount)
+         update reclaim.billing_accounts a set balance_micros = balance_micros + one.amount from one where a.id = one.account`,
+        [id, account.id, amount],
+      ),
+    );
+    account.filled += amount;
+  }
+
+  /** A hold of another kind, put on or taken off; accounts with subscriptions have none, so that their schedule is known. */
+  async hold() {
+    const account = this.accounts.find(({ subscribes }) => !subscribes);
+    account.holds = !account.holds;
+    const change = account.holds ? `array_append(array_remove(hold_reasons, 'fraud'), 'fraud')` : `array_remove(hold_reasons, 'fraud')`;
+    await this.world.sql(() => this.world.db.query(`update reclaim.billing_accounts set hold_reasons = ${change} where id = $1`, [account.id]));
+  }
+
+  async look() {
+    const account = this.pick(this.accounts);
+    const shown = await this.world.ask(this.random, (server) => showAccount(server, account.id));
+    const held = account.holds || this.frozen !== null;
+    assert.equal(shown.json.status, held ? 'frozen' : 'active');
+    assert.equal(shown.json.frozen_at && microsOf(shown.json.frozen_at), this.frozen);
+    if (!account.subscribes) assert.equal(shown.json.balance_micros, account.balance);
+    const valid = await this.world.ask(this.random, (server) => validBalance(server, account.id, 1));
+    assert.equal(valid.json.valid, !held && (account.subscribes || account.balance >= 1));
+  }
+
+  async subscribe() {
+    const account = this.accounts.find(({ subscribes }) => subscribes);
+    if (this.frozen !== null || account.subscriptions.length >= 4) return;
+    const first = await this.world.now();
+    const [period, amount] = [1 + this.random(2), 1 + this.random(9)];
+    const body = { billing_account_id: account.id, amount_micros: amount, period: `${period}s`, first_charge_at: instantOf(first), reference: this.reference() };
+    const answer = await this.world.ask(this.random, (server) => subscribe(server, body));
+    assert.ok([200, 201].includes(answer.status), answer.body);
+    account.subscriptions.push({ id: answer.json.id, first, period: BigInt(period) * 1000000n, amount });
+  }
+
+  async step() {
+    const kinds = [
+      [36, 'charge'],
+      [26, 'late'],
+      [10, 'repeat'],
+      [9, 'turn'],
+      [5, 'race'],
+      [5, 'fill'],
+      [2, 'hold'],
+      [5, 'look'],
+      [2, 'subscribe'],
+    ];
+    let n = this.random(100);
+    const [, kind] = kinds.find(([weight]) => (n -= weight) < 0);
+    this.done[kind] = (this.done[kind] ?? 0) + 1;
+    if (this.random(4) === 0) await this.mark();
+    if (kind === 'late') await this.charge(this.marks.length ? this.pick(this.marks.slice(-60)) : null);
+    else if (kind === 'turn') await (this.frozen === null || this.random(5) === 0 ? this.freeze() : this.recover());
+    else await this[kind]();
+  }
+
+  /** The API does not tell when a freeze ended: what the database says must fit what was seen. */
+  async learnFreezes(account) {
+    const rows = await this.world.db.query(
+      'select reclaim.rfc3339(frozen_at) as frozen, reclaim.rfc3339(thawed_at) as thawed from reclaim.billing_freezes where billing_account_id = $1 order by frozen_at',
+      [account.id],
+    );
+    assert.deepEqual(rows.map(({ frozen }) => microsOf(frozen)), this.freezes.map(({ from }) => from), 'every freeze is remembered, at the instant that was told');
+    return rows.map(({ frozen, thawed }, n) => {
+      const to = microsOf(thawed);
+      assert.ok(to >= this.freezes[n].after && to <= this.freezes[n].before, 'and ended when it was ended');
+      return { from: microsOf(frozen), to };
+    });
+  }
+
+  async assertSubscription(account, subscription) {
+    const freezes = await this.learnFreezes(account);
+    const charged = async () =>
+      (
+        await this.world.db.query(
+          'select reclaim.rfc3339(occurred_at) as at, amount_micros::int as amount from reclaim.billing_charges where subscription_id = $1 order by occurred_at',
+          [subscription.id],
+        )
+      ).map(({ at, amount }) => {
+        assert.equal(amount, subscription.amount);
+        return microsOf(at);
+      });
+    const owed = scheduleOf(subscription.first, subscription.period, freezes, await this.world.now());
+    await until('every period charged', async () => (await charged()).length >= owed.length);
+    const ended = await this.world.ask(this.random, (server) => unsubscribe(server, subscription.id));
+    assert.equal(ended.json.status, 'ended');
+    const all = await charged();
+    assert.deepEqual(all, scheduleOf(subscription.first, subscription.period, freezes, await this.world.now()).slice(0, all.length));
+    return all.length;
+  }
+
+  /** The end: what the database holds is what was answered, to the last charge. */
+  async assertTrue() {
+    if (this.frozen !== null) await this.recover();
+    await pause(1500); // for some more periods
+    let periods = 0;
+    for (const account of this.accounts) {
+      let subscribed = 0;
+      for (const subscription of account.subscriptions) {
+        const count = await this.assertSubscription(account, subscription);
+        subscribed += count * subscription.amount;
+        periods += count;
+      }
+      await this.learnFreezes(account);
+      const rows = await this.world.db.query(
+        `select reference, amount_micros::int as amount, reclaim.rfc3339(occurred_at) as occurred_at from reclaim.billing_charges
+         where billing_account_id = $1 and subscription_id is null`,
+        [account.id],
+      );
+      const found = new Map(rows.map(({ reference, amount, occurred_at }) => [reference, { amount, occurred_at }]));
+      assert.deepEqual([...found].sort(), [...account.charges].sort(), 'what was answered was charged, and nothing else');
+      const [{ balance_micros }] = await this.world.db.query('select balance_micros from reclaim.billing_accounts where id = $1', [account.id]);
+      assert.equal(Number(balance_micros), account.balance - subscribed, 'the balance is what the charges left');
+    }
+    return periods;
+  }
+}
+
+describe(`money, ${steps} steps, seed ${seed}`, () => {
+  it('adds up, whatever happens', async (t) => {
+    const world = await World.create(t);
+    const lives = [];
+    for (let n = 0; n < customersCount; n++) {
+      const customer = await addCustomer(world.db, { owner: false, email: '' });
+      const accounts = [new Account(randomUUID(), 3000), new Account(randomUUID(), 1_000_000_000, { subscribes: true })];
+      for (const { id, filled } of accounts)
+        await world.db.query('insert into reclaim.billing_accounts (id, customer_id, balance_micros) values ($1, $2, $3)', [id, customer.id, filled]);
+      lives.push(new Life(world, n, customer, accounts));
+    }
+    let going = true;
+    stageOf(t).after(() => (going = false)); // should the test fail in the middle
+    const living = lives.map(async (life) => {
+      await life.subscribe();
+      while (going && world.counts.steps < steps) {
+        world.counts.steps++;
+        await life.step();
+      }
+    });
+    const random = randomFrom(seed);
+    const blows = (async () => {
+      for (let next = 60; going && next < steps; next += 80 + random(80)) {
+        await until('more steps', () => !going || world.counts.steps >= next, 600_000);
+        if (going) await world.blow(random);
+      }
+    })();
+    await Promise.all(living).finally(() => (going = false));
+    await blows;
+    let periods = 0;
+    for (const count of await Promise.all(lives.map((life) => life.assertTrue()))) periods += count;
+    assert.deepEqual(await chargesInsideFreezes(world.db), []);
+    const done = {};
+    for (const life of lives) for (const [kind, n] of Object.entries(life.done)) done[kind] = (done[kind] ?? 0) + n;
+    const accounts = lives.flatMap((life) => life.accounts);
+    const charges = accounts.reduce((sum, account) => sum + account.charges.size, 0);
+    assert.ok(charges > steps / 10 && periods > 0, `${charges} charges and ${periods} periods prove little`);
+    t.diagnostic(JSON.stringify({ ...world.counts, ...done, charges, refused: accounts.reduce((sum, account) => sum + account.refused.length, 0), periods }));
+    for (const server of world.servers) await server.stop();
+  });
+});
