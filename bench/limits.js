@@ -1,6 +1,7 @@
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
+import { cleanupPath } from '../tests/service/lib/cleanup.js';
 import { probePath } from '../tests/service/lib/http.js';
 import { startLoad } from './lib/load.js';
 import { pgbench } from './lib/pgbench.js';
@@ -18,6 +19,7 @@ const loose = { global: [much, 60], ip: [much, 60], email: [much, 3600] };
 const standard = { global: [1000, 60], ip: [5, 60], email: [3, 3600] };
 const five = { ...loose, ip: [5, 60] };
 const oneTier = { ip: loose.ip };
+const twoTiers = { global: loose.global, ip: loose.ip };
 
 const peerFile = (name) => fileURLToPath(new URL(`peers/${name}`, import.meta.url));
 
@@ -59,10 +61,10 @@ class Contest {
   }
 
   /** Requests of so many clients, as a trusted proxy forwards them. */
-  async #load(server, clients) {
+  async #load(server, clients, { path = probePath, body = `{"email":"${anyAddress}"}` } = {}) {
     const ended = await startLoad(server, {
-      path: probePath,
-      body: `{"email":"${anyAddress}"}`,
+      path,
+      body,
       headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': '2001:db8:0:####::1' },
       numbers: clients,
       callers,
@@ -72,24 +74,34 @@ class Contest {
     return ended;
   }
 
-  async oursOverHttp(scope, limit, clients) {
+  async #oursOverHttp(scope, limits, clients, request) {
     await this.clear();
     const server = await startServer(scope, this.database, {
       RECLAIM_TRUSTED_PROXIES: '127.0.0.0/8',
-      RECLAIM_LIMIT_PROBE: limit,
       RECLAIM_DATABASE_CONNECTIONS: String(connections),
+      ...limits,
     });
-    const ended = await this.#load(server, clients);
+    const ended = await this.#load(server, clients, request);
     await server.stop();
     return ended;
   }
 
-  async peerOverHttp(name, limits, clients, more = {}) {
+  /** One tier, and a look-up when admitted. */
+  oursOverHttp(scope, limit, clients) {
+    return this.#oursOverHttp(scope, { RECLAIM_LIMIT_PROBE: limit }, clients);
+  }
+
+  /** A body that is no request is charged to two tiers, and looks nobody up. */
+  oursTwoTiers(scope, limit, clients) {
+    return this.#oursOverHttp(scope, { RECLAIM_LIMIT_GLOBAL: limit, RECLAIM_LIMIT_IP: limit }, clients, { path: cleanupPath, body: '{}' });
+  }
+
+  async peerOverHttp(name, limits, clients, { body, ...more } = {}) {
     await this.clear();
     const peer = start(process.execPath, [peerFile('server.js'), JSON.stringify({ ...this.#limiter(name, limits), ...more })]);
     const port = Number(await peer.line);
     try {
-      return await this.#load({ address: () => ({ host: '127.0.0.1', port }) }, clients);
+      return await this.#load({ address: () => ({ host: '127.0.0.1', port }) }, clients, { body });
     } finally {
       peer.stop();
       await peer.ended;
@@ -112,8 +124,10 @@ const names = {
   remembering: 'the same, set to remember refusals',
   oneCall: 'one call',
   oneLimiter: 'one limiter of rate-limiter-flexible',
+  twoCalls: 'two calls',
+  twoLimiters: 'two limiters of rate-limiter-flexible',
 };
-const goals = { calls: 5, flexible: 5 }; // the others are shown
+const goals = { calls: 5, flexible: 5, twoCalls: 5, twoLimiters: 5 }; // the others are shown
 
 async function decide(b, what, contestants) {
   const turns = Object.entries(contestants).map(([name, turn]) => [name, async (scope) => (await turn(scope)).per_second]);
@@ -122,7 +136,7 @@ async function decide(b, what, contestants) {
     const ratios = ours.map((value, i) => value / values[i]);
     b.measure(`${what}: decisions, of ${names[peer]}`, { rounds: ratios, unit: 'times', atLeast: goals[peer], plot: peer in goals });
   }
-  const beside = Object.keys(goals).map((peer) => ({ name: names[peer], values: peers[peer] }));
+  const beside = Object.keys(peers).filter((peer) => peer in goals).map((peer) => ({ name: names[peer], values: peers[peer] }));
   b.measure(`${what}: decisions per second`, { rounds: ours, beside });
 }
 
@@ -142,7 +156,7 @@ async function decideAlone(b, contest) {
 }
 
 async function decideOverHttp(b, contest) {
-  b.note('over HTTP ours is check-email-status, which charges one tier and looks the person up; peers charge three tiers, or the one, and look nobody up');
+  b.note('over HTTP ours is check-email-status, which charges one tier and looks the person up; peers charge three tiers, or the one, and look nobody up. With the same two tiers ours is cleanup-orphaned-user, which stops at a body that is no request');
   if (!b.smoke) {
     await decide(b, 'admitting over HTTP', {
       ours: (scope) => contest.oursOverHttp(scope, '1000000/60', people),
@@ -150,6 +164,11 @@ async function decideOverHttp(b, contest) {
       flexible: () => contest.peerOverHttp('flexible', loose, people),
       oneCall: () => contest.peerOverHttp('calls', oneTier, people),
       oneLimiter: () => contest.peerOverHttp('flexible', oneTier, people),
+    });
+    await decide(b, 'admitting over HTTP, the same two tiers', {
+      ours: (scope) => contest.oursTwoTiers(scope, '1000000/60', people),
+      twoCalls: () => contest.peerOverHttp('calls', twoTiers, people, { body: '{}' }),
+      twoLimiters: () => contest.peerOverHttp('flexible', twoTiers, people, { body: '{}' }),
     });
   }
   await decide(b, 'refusing over HTTP', {
@@ -176,9 +195,10 @@ async function countOver(b, contest) {
     },
     'limits, 100 at once where 5 may, too many',
   );
-  const beside = Object.keys(goals).map((peer) => ({ name: names[peer], values: over[peer] }));
-  b.measure('100 at once where 5 may, over two instances: too many', { rounds: over.ours, atMost: 0, beside });
-  for (const peer of Object.keys(goals)) b.measure(`the same with ${names[peer]}: too many`, { rounds: over[peer], plot: false });
+  const { ours, ...peers } = over;
+  const beside = Object.entries(peers).map(([peer, values]) => ({ name: names[peer], values }));
+  b.measure('100 at once where 5 may, over two instances: too many', { rounds: ours, atMost: 0, beside });
+  for (const peer of Object.keys(peers)) b.measure(`the same with ${names[peer]}: too many`, { rounds: over[peer], plot: false });
 }
 
 export async function bench(b) {
