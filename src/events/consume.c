@@ -91,7 +91,8 @@ enum err broker_get(struct broker *b, const char *queue, struct broker_delivery 
     if (reply.reply.id != AMQP_BASIC_GET_OK_METHOD)
         return ERR_MISSING;
     const amqp_basic_get_ok_t *got = reply.reply.decoded;
-    struct broker_delivery d = {.tag = got->delivery_tag, .redelivered = got->redelivered, .behind = got->message_count};
+    struct broker_delivery d = {
+        .tag = got->delivery_tag, .redelivered = got->redelivered, .behind = got->message_count};
     amqp_envelope_t *envelope = calloc(1, sizeof *envelope);
     if (!envelope)
         return why_set(why, ERR_MEMORY, "no memory for a message");
