@@ -36,9 +36,8 @@ static void read_reason(const amqp_table_t *headers, struct broker_delivery *d)
     for (int i = 0; i < headers->num_entries; i++) {
         const amqp_table_entry_t *h = &headers->entries[i];
         struct str key = {h->key.bytes, h->key.len};
-        if (str_eq(key, STR(REASON_HEADER)) && is_text(&h->value))
-            copy_bytes(h->value.value.bytes, d->reason, sizeof d->reason);
-        else if (!d->reason[0] && str_eq(key, STR("x-first-death-reason")) && is_text(&h->value))
+        bool by_us = str_eq(key, STR(REASON_HEADER)), by_broker = str_eq(key, STR("x-first-death-reason"));
+        if (is_text(&h->value) && (by_us || (by_broker && !d->reason[0])))
             copy_bytes(h->value.value.bytes, d->reason, sizeof d->reason);
     }
 }
