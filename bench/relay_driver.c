@@ -44,7 +44,8 @@ static void publish(struct broker *b, const char *body, int64_t count)
 int main(int argc, char **argv)
 {
     int64_t events, bytes;
-    if (argc != 4 || str_to_i64(str_of(argv[2]), 1, 100000000, &events) || str_to_i64(str_of(argv[3]), 1, 100000, &bytes))
+    if (argc != 4 || str_to_i64(str_of(argv[2]), 1, 100000000, &events) ||
+        str_to_i64(str_of(argv[3]), 1, 100000, &bytes))
         fail("usage", "relay_driver URL EVENTS BYTES");
     struct why why = {""};
     char *body = calloc(1, (size_t)bytes + 1);

@@ -30,7 +30,8 @@ static const char schema[] = "CREATE TABLE IF NOT EXISTS customer_states (custom
                              " sequence bigint NOT NULL, status text NOT NULL, changes bigint NOT NULL DEFAULT 1)";
 
 static const char apply_sql[] =
-    "INSERT INTO customer_states (customer_id, sequence, status) VALUES ($1, $2, $3) ON CONFLICT (customer_id) DO UPDATE"
+    "INSERT INTO customer_states (customer_id, sequence, status) VALUES ($1, $2, $3) ON CONFLICT (customer_id) DO "
+    "UPDATE"
     " SET sequence = excluded.sequence, status = excluded.status, changes = customer_states.changes + 1"
     " WHERE customer_states.sequence < excluded.sequence";
 
@@ -89,8 +90,7 @@ static int declare(amqp_connection_state_t broker)
     amqp_table_t quorum = {1, args}, with_dead = {3, args};
     amqp_bytes_t name = amqp_cstring_bytes(queue), exchange = amqp_cstring_bytes("reclaim.events");
     amqp_exchange_declare(broker, CHANNEL, exchange, amqp_cstring_bytes("topic"), 0, 1, 0, 0, amqp_empty_table);
-    return fine(broker) &&
-           amqp_queue_declare(broker, CHANNEL, amqp_cstring_bytes(dead), 0, 1, 0, 0, quorum) &&
+    return fine(broker) && amqp_queue_declare(broker, CHANNEL, amqp_cstring_bytes(dead), 0, 1, 0, 0, quorum) &&
            amqp_queue_declare(broker, CHANNEL, name, 0, 1, 0, 0, with_dead) &&
            amqp_queue_bind(broker, CHANNEL, name, exchange, amqp_cstring_bytes("#"), amqp_empty_table) &&
            amqp_basic_qos(broker, CHANNEL, 0, PREFETCH, 0) &&

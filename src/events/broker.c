@@ -141,7 +141,7 @@ enum err broker_lost(struct broker *b, struct why *why, const char *doing, amqp_
         return broker_closed_by(b, why, doing, &reply.reply);
     return broker_lost_status(b, why, doing,
                               reply.reply_type == AMQP_RESPONSE_LIBRARY_EXCEPTION ? reply.library_error
-                                                                                   : AMQP_STATUS_CONNECTION_CLOSED);
+                                                                                  : AMQP_STATUS_CONNECTION_CLOSED);
 }
 
 /* The system's authorities, unless the URL names others. Names and chains are always checked. */
@@ -171,8 +171,7 @@ static bool note_socket(struct broker *b)
 
 static enum err open_socket(struct broker *b, struct why *why)
 {
-    amqp_socket_t *socket =
-        b->address.ssl ? amqp_ssl_socket_new(b->connection) : amqp_tcp_socket_new(b->connection);
+    amqp_socket_t *socket = b->address.ssl ? amqp_ssl_socket_new(b->connection) : amqp_tcp_socket_new(b->connection);
     if (!socket)
         return why_set(why, ERR_CLOSED, "no memory for a socket");
     enum err e = b->address.ssl ? prepare_tls(b, socket, why) : OK;

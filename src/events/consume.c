@@ -36,9 +36,8 @@ static void read_reason(const amqp_table_t *headers, struct broker_delivery *d)
     for (int i = 0; i < headers->num_entries; i++) {
         const amqp_table_entry_t *h = &headers->entries[i];
         struct str key = {h->key.bytes, h->key.len};
-        if (str_eq(key, STR(REASON_HEADER)) && is_text(&h->value))
-            copy_bytes(h->value.value.bytes, d->reason, sizeof d->reason);
-        else if (!d->reason[0] && str_eq(key, STR("x-first-death-reason")) && is_text(&h->value))
+        bool by_us = str_eq(key, STR(REASON_HEADER)), by_broker = str_eq(key, STR("x-first-death-reason"));
+        if (is_text(&h->value) && (by_us || (by_broker && !d->reason[0])))
             copy_bytes(h->value.value.bytes, d->reason, sizeof d->reason);
     }
 }
@@ -91,7 +90,8 @@ enum err broker_get(struct broker *b, const char *queue, struct broker_delivery 
     if (reply.reply.id != AMQP_BASIC_GET_OK_METHOD)
         return ERR_MISSING;
     const amqp_basic_get_ok_t *got = reply.reply.decoded;
-    struct broker_delivery d = {.tag = got->delivery_tag, .redelivered = got->redelivered, .behind = got->message_count};
+    struct broker_delivery d = {
+        .tag = got->delivery_tag, .redelivered = got->redelivered, .behind = got->message_count};
     amqp_envelope_t *envelope = calloc(1, sizeof *envelope);
     if (!envelope)
         return why_set(why, ERR_MEMORY, "no memory for a message");

@@ -9,7 +9,7 @@
 #define EVENT_COLUMNS                                                                                                  \
     "position, id::text AS id, type, customer_id::text AS customer, sequence,"                                         \
     " to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') AS time,"                            \
-    " (extract(epoch FROM clock_timestamp() - created_at) * 1000)::int8 AS age_ms, payload::text AS data"
+    " (date_part('epoch', clock_timestamp() - created_at) * 1000)::int8 AS age_ms, payload::text AS data"
 #define EVENT_TYPES "position:int8 id:text type:text customer:text sequence:int8 time:text age_ms:int8 data:text"
 
 /* Which writing transactions may still be under way. */
@@ -24,8 +24,8 @@ const struct statement outbox_horizon = {
 const struct statement outbox_fetch = {
     .name = "outbox_fetch",
     .sql = "SELECT " EVENT_COLUMNS " FROM reclaim.event_outbox WHERE published_at IS NULL AND position > $1"
-           " ORDER BY position LIMIT $2",
-    .params = 2,
+           " AND position <> ALL ($3::int8[]) ORDER BY position LIMIT $2",
+    .params = 3,
     .columns = EVENT_TYPES,
 };
 
@@ -102,8 +102,8 @@ static const struct statement outbox_prune_batch = {
 };
 
 const struct statement *const events_statements[] = {
-    &outbox_horizon, &outbox_fetch,         &outbox_mark,    &outbox_note_returns, &outbox_oldest, &outbox_after,
-    &outbox_newest,  &outbox_list_returned, &outbox_redrive, &outbox_prune_batch,
+    &outbox_horizon, &outbox_fetch,  &outbox_mark,          &outbox_note_returns, &outbox_oldest,
+    &outbox_after,   &outbox_newest, &outbox_list_returned, &outbox_redrive,      &outbox_prune_batch,
 };
 const size_t events_statement_count = COUNT_OF(events_statements);
 

@@ -33,8 +33,8 @@ enum err broker_publish(struct broker *b, const struct broker_message *m, struct
         p.headers = (amqp_table_t){1, &reason};
     }
     amqp_bytes_t body = {m->body.len, (void *)(uintptr_t)m->body.at};
-    int status = amqp_basic_publish(b->connection, BROKER_CHANNEL, bytes_of(m->exchange), bytes_of(m->key), 1, 0, &p,
-                                    body);
+    int status =
+        amqp_basic_publish(b->connection, BROKER_CHANNEL, bytes_of(m->exchange), bytes_of(m->key), 1, 0, &p, body);
     if (status != AMQP_STATUS_OK)
         return broker_lost_status(b, why, "publishing", status);
     char *id = b->ids[b->next_tag++ - b->first_tag];
@@ -44,10 +44,10 @@ enum err broker_publish(struct broker *b, const struct broker_message *m, struct
 struct settling {
     struct broker *b;
     enum fate *fates;
-    size_t count, open;  /* all, and those not settled */
-    size_t below;        /* all before this one are settled: what "multiple" starts from */
-    size_t next_return;  /* returns come in the order of publishing */
-    uint64_t body_left;  /* of a returned message that is being read past */
+    size_t count, open; /* all, and those not settled */
+    size_t below;       /* all before this one are settled: what "multiple" starts from */
+    size_t next_return; /* returns come in the order of publishing */
+    uint64_t body_left; /* of a returned message that is being read past */
     int64_t deadline_ns;
 };
 

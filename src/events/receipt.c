@@ -9,7 +9,8 @@
 static enum err read_participant(const json_t *root, struct receipt *r, struct why *why)
 {
     struct str name;
-    if (json_get_str(root, "participant", &name) || name.len == 0 || str_copy(name, r->participant, sizeof r->participant))
+    if (json_get_str(root, "participant", &name) || name.len == 0 ||
+        str_copy(name, r->participant, sizeof r->participant))
         return why_set(why, ERR_INPUT, "participant is not a text of 1 to %zu bytes", sizeof r->participant - 1);
     return OK;
 }

@@ -12,8 +12,8 @@
 struct receipt {
     char customer_id[37];
     char participant[101];
-    bool done;       /* else it failed */
-    int64_t rows;    /* -1: not said */
+    bool done;                         /* else it failed */
+    int64_t rows;                      /* -1: not said */
     char error[RECEIPT_ERROR_MAX + 4]; /* cut; "" for none */
 };
 

@@ -26,7 +26,8 @@ METRIC_COUNTER(redelivered, "reclaim_receipts_redelivered_total", "Receipts that
 
 struct receipts {
     struct receipts_config config;
-    struct broker *in, *out; /* confirms cannot be read between deliveries: bad ones leave by a connection of their own */
+    struct broker *in,
+        *out; /* confirms cannot be read between deliveries: bad ones leave by a connection of their own */
     struct pg *pg;
     pthread_t thread;
     int stop_fd;

@@ -26,8 +26,8 @@
 #define BACK_OFF_FIRST_MS 100
 #define BACK_OFF_MOST_MS 5000
 #define EVENT_CEILING ((size_t)4 * 1024 * 1024)
-#define LIST_CEILING ((size_t)24 * BATCH)
-#define FULL_LOOK_SHARE 20 /* looking from the start may take a twentieth of the time */
+#define LIST_CEILING ((size_t)64 * BATCH) /* two batches, where a look failed between them */
+#define FULL_LOOK_SHARE 20                /* looking from the start may take a twentieth of the time */
 
 METRIC_GAUGE(outbox_age, "reclaim_events_outbox_age_seconds", "Age of the oldest event that is not published yet.");
 METRIC_GAUGE(unconfirmed, "reclaim_events_unconfirmed", "Events published whose confirm is awaited.");
@@ -37,8 +37,16 @@ METRIC_COUNTER(returned, "reclaim_events_returned_total", "Events confirmed thou
 METRIC_COUNTER(refused, "reclaim_events_refused_total", "Events that RabbitMQ could not keep; they are sent again.");
 METRIC_COUNTER(redelivered, "reclaim_events_redelivered_total",
                "Events sent again because it is not known whether they arrived.");
-METRIC_HISTOGRAM(delay, "reclaim_events_delay_seconds", "From the change to the confirm of its event.",
-                 metric_seconds);
+METRIC_HISTOGRAM(delay, "reclaim_events_delay_seconds", "From the change to the confirm of its event.", metric_seconds);
+
+/* A batch on its way: what is needed of its rows until it is confirmed, while the next ones are read. */
+struct flight {
+    int count;
+    int64_t read_ns;
+    int64_t positions[BATCH], age_ms[BATCH];
+    char customers[BATCH][37];
+    enum fate fates[BATCH];
+};
 
 struct relay {
     struct relay_config config;
@@ -58,9 +66,9 @@ struct relay {
 
     struct buf event;          /* the one being written */
     struct buf marks, returns; /* "{1,2,3": confirmed, and noted with the next look */
+    struct buf aloft;          /* "{4,5,6": on their way, and not read again */
     int64_t returns_told_ns;
-    int in_doubt;              /* sent, unconfirmed when the connection broke */
-    enum fate fates[BATCH];
+    struct flight flight;
 };
 
 /* --- waiting --- */
@@ -103,9 +111,9 @@ static void forget_news(struct relay *r)
 
 static void back_off(struct relay *r)
 {
-    r->pause_ms = r->pause_ms == 0                      ? BACK_OFF_FIRST_MS
+    r->pause_ms = r->pause_ms == 0                     ? BACK_OFF_FIRST_MS
                   : r->pause_ms < BACK_OFF_MOST_MS / 2 ? r->pause_ms * 2
-                                                        : BACK_OFF_MOST_MS;
+                                                       : BACK_OFF_MOST_MS;
 }
 
 static void tell_outage(struct relay *r, const char *what, const char *reason)
@@ -176,8 +184,11 @@ static enum err look(struct relay *r, struct pg_call *ret_rows)
         calls[n++] = (struct pg_call){.ask = &outbox_mark, .args = {pg_text(list_end(&r->marks))}};
     if (returns_len)
         calls[n++] = (struct pg_call){.ask = &outbox_note_returns, .args = {pg_text(list_end(&r->returns))}};
-    calls[n++] = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(r->floor), pg_i64(BATCH)}};
+    size_t aloft_len = r->aloft.len;
+    const char *aloft = aloft_len ? list_end(&r->aloft) : "{}";
+    calls[n++] = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(r->floor), pg_i64(BATCH), pg_text(aloft)}};
     enum err e = pg_trip(r->pg, calls, n, began_ns + TRIP_NS);
+    r->aloft.len = aloft_len;
     if (e) { /* kept for the next try */
         r->marks.len = marks_len;
         r->returns.len = returns_len;
@@ -202,35 +213,58 @@ static void tell_age(struct relay *r)
 
 /* --- the broker --- */
 
-static enum err publish_all(struct relay *r, const struct pg_call *rows, struct why *why)
+static enum err publish_row(struct relay *r, const struct pg_call *rows, int i, struct why *why)
 {
+    buf_clear(&r->event);
+    outbox_write_event(rows, i, &r->event);
+    struct str body = buf_str(&r->event);
+    if (!body.at)
+        return why_set(why, ERR_MEMORY, "an event is too large");
+    const char *type = pg_get(rows, i, EVENT_TYPE).at;
+    struct broker_message m = {.exchange = EVENTS_EXCHANGE,
+                               .key = type,
+                               .content_type = "application/cloudevents+json; charset=utf-8",
+                               .type = type,
+                               .id = pg_get(rows, i, EVENT_ID).at,
+                               .body = body};
+    return broker_publish(r->broker, &m, why);
+}
+
+static enum err crash(struct relay *r, enum err e, const struct why *why)
+{
+    counter_add(&redelivered, (uint64_t)r->flight.count);
+    gauge_set(&unconfirmed, 0);
+    r->flight.count = 0;
+    buf_clear(&r->aloft);
+    broker_disconnect(r->broker);
+    tell_outage(r, "broker lost", why->text);
+    return e;
+}
+
+static enum err take_off(struct relay *r, const struct pg_call *rows)
+{
+    struct flight *f = &r->flight;
+    struct why why = {""};
+    f->count = 0;
+    f->read_ns = clock_ns();
     for (int i = 0; i < rows->rows; i++) {
-        buf_clear(&r->event);
-        outbox_write_event(rows, i, &r->event);
-        struct str body = buf_str(&r->event);
-        if (!body.at)
-            return why_set(why, ERR_MEMORY, "an event is too large");
-        const char *type = pg_get(rows, i, EVENT_TYPE).at;
-        struct broker_message m = {.exchange = EVENTS_EXCHANGE,
-                                   .key = type,
-                                   .content_type = "application/cloudevents+json; charset=utf-8",
-                                   .type = type,
-                                   .id = pg_get(rows, i, EVENT_ID).at,
-                                   .body = body};
-        enum err e = broker_publish(r->broker, &m, why);
-        if (e)
-            return e;
-        r->in_doubt = i + 1;
-        gauge_set(&unconfirmed, i + 1);
+        f->positions[i] = pg_get_i64(rows, i, EVENT_POSITION);
+        f->age_ms[i] = pg_get_i64(rows, i, EVENT_AGE_MS);
+        enum err e = str_copy(pg_get(rows, i, EVENT_CUSTOMER), f->customers[i], sizeof f->customers[i]);
+        if (e || (e = publish_row(r, rows, i, &why)))
+            return crash(r, e, &why);
+        list_add(&r->aloft, f->positions[i]);
+        f->count++;
     }
-    return broker_settle(r->broker, r->fates, (size_t)rows->rows, CONFIRM_NS, why);
+    gauge_set(&unconfirmed, f->count);
+    return OK;
 }
 
 /* After an event that was refused its customer's later ones are sent again too, behind it. */
-static bool waits_for_another(struct relay *r, const struct pg_call *rows, int i, int first_refused)
+static bool waits_for_another(const struct flight *f, int i, int first_refused)
 {
     for (int k = first_refused; k < i; k++)
-        if (r->fates[k] == FATE_REFUSED && str_eq(pg_get(rows, k, EVENT_CUSTOMER), pg_get(rows, i, EVENT_CUSTOMER)))
+        if (f->fates[k] == FATE_REFUSED && strcmp(f->customers[k], f->customers[i]) == 0)
             return true;
     return false;
 }
@@ -246,47 +280,46 @@ static void tell_returns(struct relay *r, int count)
 }
 
 /* Notes what has arrived; false when some of it must be sent again. */
-static bool judge(struct relay *r, const struct pg_call *rows, int64_t read_ns)
+static bool judge(struct relay *r)
 {
-    int first_refused = rows->rows, taken = 0, unroutable = 0, refusals = 0;
-    double waited = (double)(clock_ns() - read_ns) / 1e9;
-    for (int i = 0; i < rows->rows; i++) {
-        if (r->fates[i] == FATE_REFUSED) {
+    const struct flight *f = &r->flight;
+    int first_refused = f->count, taken = 0, unroutable = 0, refusals = 0;
+    double waited = (double)(clock_ns() - f->read_ns) / 1e9;
+    for (int i = 0; i < f->count; i++) {
+        if (f->fates[i] == FATE_REFUSED) {
             first_refused = i < first_refused ? i : first_refused;
             refusals++;
             continue;
         }
-        if (waits_for_another(r, rows, i, first_refused))
+        if (waits_for_another(f, i, first_refused))
             continue;
-        list_add(&r->marks, pg_get_i64(rows, i, EVENT_POSITION));
-        if (r->fates[i] == FATE_RETURNED) {
-            list_add(&r->returns, pg_get_i64(rows, i, EVENT_POSITION));
+        list_add(&r->marks, f->positions[i]);
+        if (f->fates[i] == FATE_RETURNED) {
+            list_add(&r->returns, f->positions[i]);
             unroutable++;
         }
         taken++;
-        histogram_observe(&delay, (double)pg_get_i64(rows, i, EVENT_AGE_MS) / 1000 + waited);
+        histogram_observe(&delay, (double)f->age_ms[i] / 1000 + waited);
     }
     counter_add(&published, (uint64_t)taken);
     counter_add(&refused, (uint64_t)refusals);
     if (unroutable)
         tell_returns(r, unroutable);
-    return taken == rows->rows;
+    return taken == f->count;
 }
 
-static enum err carry(struct relay *r, const struct pg_call *rows)
+static enum err land(struct relay *r)
 {
+    struct flight *f = &r->flight;
     struct why why = {""};
-    int64_t read_ns = clock_ns();
-    r->in_doubt = 0;
-    enum err e = publish_all(r, rows, &why);
+    enum err e = broker_settle(r->broker, f->fates, (size_t)f->count, CONFIRM_NS, &why);
+    if (e)
+        return crash(r, e, &why);
+    bool all = judge(r);
     gauge_set(&unconfirmed, 0);
-    if (e) {
-        counter_add(&redelivered, (uint64_t)r->in_doubt);
-        broker_disconnect(r->broker);
-        tell_outage(r, "broker lost", why.text);
-        return e;
-    }
-    if (judge(r, rows, read_ns))
+    f->count = 0;
+    buf_clear(&r->aloft);
+    if (all)
         return OK;
     tell_outage(r, "the broker refuses events", "negative confirm");
     return ERR_FULL;
@@ -322,12 +355,20 @@ static enum err work(struct relay *r)
         return e;
     }
     struct pg_call rows;
-    do {
-        forget_news(r);
-        if ((e = look(r, &rows)) || rows.rows == 0 || (e = carry(r, &rows)))
+    forget_news(r);
+    e = look(r, &rows);
+    while (!e && rows.rows && r->config.leads(r->config.context) && !told_to_stop(r, 0)) {
+        if ((e = take_off(r, &rows)))
             return e;
-    } while (r->config.leads(r->config.context) && !told_to_stop(r, 0));
-    return look(r, &rows); /* leaves what it reads to whoever comes next, and no confirm unnoted */
+        enum err read = look(r, &rows); /* while the broker is busy with the batch */
+        if ((e = land(r)) || (e = read))
+            return e;
+        if (rows.rows == 0) {
+            forget_news(r);
+            e = look(r, &rows);
+        }
+    }
+    return !e && r->marks.len ? look(r, &rows) : e; /* no confirm stays unnoted */
 }
 
 static void rest(struct relay *r)
@@ -370,6 +411,7 @@ static void free_relay(struct relay *r)
     buf_free(&r->event);
     buf_free(&r->marks);
     buf_free(&r->returns);
+    buf_free(&r->aloft);
     int fds[] = {r->stop_fd, r->wake_fd, r->done_fd};
     for (size_t i = 0; i < COUNT_OF(fds); i++)
         if (fds[i] >= 0)
@@ -387,6 +429,7 @@ static enum err open_relay(struct relay *r, const struct relay_config *config, s
     r->event = buf_new(EVENT_CEILING);
     r->marks = buf_new(LIST_CEILING);
     r->returns = buf_new(LIST_CEILING);
+    r->aloft = buf_new(LIST_CEILING);
     r->pg = pg_new(config->direct_url, PG_PREPARE_AUTO);
     if (r->stop_fd < 0 || r->wake_fd < 0 || r->done_fd < 0 || !r->pg)
         return why_set(why, ERR_SYSTEM, "no memory or descriptor for the relay");

@@ -37,8 +37,10 @@ enum err background_start(const struct background_config *config, struct backgro
         return why_set(why, ERR_MEMORY, "no memory for the relay");
     b->leader = config->leader;
     struct relay_config relay = {amqp_url, config->direct_url, leads, b};
-    struct receipts_config receipts = {
-        .amqp_url = amqp_url, .database_url = config->url, .prepare = config->settings->prepare, .apply = apply_receipt};
+    struct receipts_config receipts = {.amqp_url = amqp_url,
+                                       .database_url = config->url,
+                                       .prepare = config->settings->prepare,
+                                       .apply = apply_receipt};
     if (!(b->relay = relay_start(&relay, why)) || !(b->receipts = receipts_start(&receipts, why))) {
         background_stop(b);
         return ERR_SYSTEM;

@@ -77,7 +77,7 @@ static enum err follow(struct tail *t, struct why *why)
 {
     for (;;) {
         int64_t from = t->last - LOOK_AGAIN > t->start ? t->last - LOOK_AGAIN : t->start;
-        int rows;
+        int rows = 0;
         enum err e = print_page(t, from, &rows, why);
         while (!e && rows == PAGE)
             e = print_page(t, t->last, &rows, why);

@@ -19,8 +19,9 @@ static enum err parse_amqp_url(const struct setting *row, struct str text, struc
 static void expects_amqp_url(const struct setting *row, struct buf *out)
 {
     (void)row;
-    buf_addz(out, "a URL such as amqp://user:password@host:5672/vhost or amqps://host?cacertfile=FILE (in user, password "
-                  "and vhost, / is written %2F and @ %40)");
+    buf_addz(out,
+             "a URL such as amqp://user:password@host:5672/vhost or amqps://host?cacertfile=FILE (in user, password "
+             "and vhost, / is written %2F and @ %40)");
 }
 
 const struct setting_type setting_amqp_url = {parse_amqp_url, expects_amqp_url, setting_show_url};

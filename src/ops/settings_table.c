@@ -97,8 +97,10 @@ const struct setting settings_rows[] = {
      .help = "Time the probe's company query gets; after that the answer says null."},
 
     {RECOVERY, ROW("AUDIT_RETENTION", duration, audit_retention_ms, int64_t), .min = 3600000, .max = 315360000000,
-     .standard = "365d", .reloadable = true, .help = "How long the rows of `reclaim.auth_cleanup_log`, and of `reclaim.event_outbox` once they are published, are "
-             "kept."},
+     .standard = "365d", .reloadable = true,
+     .help =
+         "How long the rows of `reclaim.auth_cleanup_log`, and of `reclaim.event_outbox` once they are published, are "
+         "kept."},
     {RECOVERY, ROW("LIMIT_GLOBAL", limit, limit_global, struct limit), .standard = "1000/60", .reloadable = true,
      .help = "Clean-up requests of everyone together."},
     {RECOVERY, ROW("LIMIT_IP", limit, limit_ip, struct limit), .standard = "5/60", .reloadable = true,
@@ -132,9 +134,10 @@ const struct setting settings_rows[] = {
              "changes to TLS first unless the server is on this machine."},
 
     {EVENTS, ROW("AMQP_URL", amqp_url, amqp_url, const char *), .standard_words = "none",
-     .help = "RabbitMQ: `amqp://user:password@host:5672/vhost`, or `amqps://` with `?cacertfile=`, and `certfile=` with "
-             "`keyfile=`, where the system's authorities do not do. Without it events are read from "
-             "`reclaim.event_outbox`."},
+     .help =
+         "RabbitMQ: `amqp://user:password@host:5672/vhost`, or `amqps://` with `?cacertfile=`, and `certfile=` with "
+         "`keyfile=`, where the system's authorities do not do. Without it events are read from "
+         "`reclaim.event_outbox`."},
 
     {RUNNING, ROW("DATA_DIR", string, data_dir, const char *), .min = 1, .max = 1024, .standard = "./reclaim-data",
      .help = "Directory of the private cluster and of generated keys."},

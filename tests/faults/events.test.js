@@ -4,8 +4,9 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomers, change, states } from '../service/lib/changes.js';
+import { addCustomers, states } from '../service/lib/changes.js';
 import { buildConsumer, consumed, Consumer } from '../service/lib/consumer.js';
+import { asAdmin, env, freeze, recover } from '../service/lib/customers.js';
 import { Cluster } from '../service/lib/postgres.js';
 import { Broker, exchange } from '../service/lib/rabbitmq.js';
 import { serve } from '../service/lib/reclaim.js';
@@ -16,12 +17,12 @@ const short = process.env.ROUNDS === '1';
 const rounds = Number(process.env.ROUNDS ?? 20) * 5;
 const cutMs = short ? 3000 : 60_000;
 const patienceMs = 240_000;
-let state = Number(process.env.SEED ?? 20251115);
+let seed = Number(process.env.SEED ?? 20251115);
 
 /** Mulberry32: the same moments for the same seed. */
 function random() {
-  state = (state + 0x6d2b79f5) | 0;
-  let t = Math.imul(state ^ (state >>> 15), 1 | state);
+  seed = (seed + 0x6d2b79f5) | 0;
+  let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
   t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
   return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32;
 }
@@ -41,32 +42,46 @@ before(async () => {
   await channel.bindQueue(ledger, exchange, '#');
   for (let n = 0; n < 2; n++) await startServer(n);
   await Consumer.start(stage, buildConsumer(stage), { amqpUrl: broker.url(), database: mine, queue: 'example.customers' });
-  customers = await addCustomers(db, 25);
-  await change(db, customers[0]);
+  customers = await addCustomers(db, 36);
   await until('the consumer’s queue', async () => {
-    await change(db, customers[0]); // until it is bound it gets nothing
+    await turn(customers[0]); // until it is bound it gets nothing
     return (await consumed(mine))[customers[0]];
   });
 });
 after(() => stage.end());
 
 async function startServer(n) {
-  servers[n] = await serve(stage, { database: db, env: { RECLAIM_AMQP_URL: broker.url(wire.port) } });
+  servers[n] = await serve(stage, { database: db, env: { ...env, RECLAIM_AMQP_URL: broker.url(wire.port) } });
 }
 
 /** Who leads, by what each said last; a server that was killed does not. */
 const leads = (server) => !server.exit && server.lines.filter(({ event }) => /leading$/.test(event ?? '')).at(-1)?.event === 'leading';
 const leader = () => until('a leader', () => servers.find(leads), patienceMs);
 
-/** Changes customers, several at a time, until told to stop; returns how many. */
+const state = new Map(); // of each customer, as far as we were told
+const headers = asAdmin();
+
+/** Freezes a customer or has it recover, by whichever server is up; true when that was answered, and was a change. */
+async function turn(customer) {
+  const up = servers.filter((server) => !server.exit && !server.stalled);
+  const before = state.get(customer) ?? 'active';
+  const [verb, next] = before === 'frozen' ? [recover, 'active'] : [freeze, 'frozen'];
+  try {
+    const { status } = await verb(up[Math.floor(random() * up.length)], customer, headers);
+    state.set(customer, status === 200 ? next : 'unknown');
+    return status === 200 && before !== 'unknown';
+  } catch {
+    state.set(customer, 'unknown'); // killed meanwhile
+    await pause(20);
+    return false;
+  }
+}
+
+/** Turns customers, several at a time, until told to stop; returns how often that was answered. */
 async function stream(flow) {
-  const makers = Array.from({ length: 3 }, async () => {
+  const makers = Array.from({ length: 12 }, async (_, maker) => {
     let made = 0;
-    while (!flow.done) {
-      await change(db, customers[Math.floor(random() * customers.length)]);
-      made++;
-      await pause(random() * 8);
-    }
+    while (!flow.done) made += await turn(customers[maker + 12 * Math.floor(random() * (customers.length / 12))]);
     return made;
   });
   return (await Promise.all(makers)).reduce((sum, made) => sum + made, 0);
@@ -90,12 +105,14 @@ const faults = {
   },
   async 'SIGSTOP of the leader, and its return'() {
     const old = await leader();
+    old.stalled = true;
     old.signal('SIGSTOP');
     try {
       await until('another leads', () => servers.some((server) => server !== old && leads(server)), patienceMs);
       await pause(random() * 500);
     } finally {
       old.signal('SIGCONT');
+      old.stalled = false;
     }
     await until('the old one knows', () => !leads(old), patienceMs);
   },
@@ -162,8 +179,9 @@ describe(`events under faults, ${rounds} rounds`, () => {
         flow.done = true;
       }
       const made = await changes;
-      assert.equal(await assertNothingLost(since), made);
-      t.diagnostic(`${made} changes`);
+      const committed = await assertNothingLost(since);
+      assert.ok(committed >= made, `${made} changes were answered, ${committed} have events`);
+      t.diagnostic(`${committed} changes, ${made} of them answered`);
     });
   }
 });

@@ -15,7 +15,7 @@ import { keepEnded } from './watchdog.js';
 
 const scripts = '/usr/lib/rabbitmq/bin';
 const user = 'reclaim';
-const password = 'a/pass:word@of none'; // every character that a URL must escape
+const password = 'canary-a/pass:word@of none'; // every character that a URL must escape, and a mark that no log may hold
 
 export const exchange = 'reclaim.events';
 export const receipts = 'reclaim.receipts';

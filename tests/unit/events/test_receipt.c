@@ -17,8 +17,8 @@ static void a_receipt_says_who_did_what(void **state UNUSED)
 {
     struct receipt r;
     struct why why;
-    assert_int_equal(parse("{\"customer_id\":\"" ID "\",\"participant\":\"files\",\"status\":\"done\",\"rows\":7}", &r, &why),
-                     OK);
+    assert_int_equal(
+        parse("{\"customer_id\":\"" ID "\",\"participant\":\"files\",\"status\":\"done\",\"rows\":7}", &r, &why), OK);
     assert_string_equal(r.customer_id, ID);
     assert_string_equal(r.participant, "files");
     assert_true(r.done);
