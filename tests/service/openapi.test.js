@@ -43,6 +43,7 @@ describe('openapi.json', () => {
   it('has no reference that leads nowhere, and no component that nothing leads to', () => {
     const used = new Set();
     walk(description, '#', (value) => {
+      for (const scheme of value.security ?? []) for (const name of Object.keys(scheme)) used.add(`#/components/securitySchemes/${name}`);
       if (typeof value.$ref !== 'string') return;
       used.add(value.$ref);
       resolve(value.$ref);
