@@ -2,6 +2,7 @@
 #ifndef OPS_ROUTES_H
 #define OPS_ROUTES_H
 
+#include "cascade/cascade.h"
 #include "customers/customers.h"
 #include "enforce/gate.h"
 #include "http/router.h"
@@ -18,6 +19,7 @@ struct routes {
     struct route routes[ROUTES_MAX];
     struct guarded guarded[ROUTES_MAX];
     struct customers customers;
+    struct cascade cascade;
     struct probe probe;
     struct cleanup cleanup;
     struct mailbox mailbox;
@@ -32,6 +34,7 @@ struct routes_needs {
     struct post *post;
     struct who *who;
     const struct jwt_keys *tokens;
+    const struct digest *farewell_key;
     bool has_mailbox; /* mails stay here, and are shown */
 };
 
