@@ -507,6 +507,7 @@ BEGIN
     WHERE status <> 'done' AND (p_customer IS NULL OR customer_id = p_customer)
       AND (p_participant IS NULL OR participant = p_participant);
   GET DIAGNOSTICS v_count = ROW_COUNT;
+  PERFORM pg_notify('reclaim_events', '');
   RETURN v_count;
 END
 $$;
