@@ -57,6 +57,47 @@ static const struct command {
      "\n"
      "  --config FILE  settings from an INI file; the environment wins\n",
      command_customer},
+    {"delete", "delete ID [--config FILE]", "deletes a customer at once, without grace",
+     "Anonymises the customer and has everyone who takes part erase what they have of it, as expiry does. One that "
+     "was\n"
+     "deleted before: what is unfinished of its erasure is driven again. A legal hold refuses it. Prints the customer "
+     "as\n"
+     "JSON.\n"
+     "\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_removal},
+    {"hold", "hold ID --reason TEXT [--config FILE]", "a legal hold: the customer is not deleted while it lasts",
+     "Neither expiry nor an admin deletes the customer until reclaim unhold. Prints the customer as JSON.\n"
+     "\n"
+     "  --reason TEXT  why; kept with the customer and in the audit until it is deleted\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_removal},
+    {"unhold", "unhold ID [--config FILE]", "ends a legal hold",
+     "From then on the customer is deleted as any other. Prints the customer as JSON.\n"
+     "\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_removal},
+    {"expire", "expire [--dry-run] [--config FILE]", "one expiry pass now",
+     "Deletes every frozen customer whose grace is over, whichever instance leads, and prints {\"processed\":n}. "
+     "Running\n"
+     "servers then erase what others keep of them.\n"
+     "\n"
+     "  --dry-run      lists who is due instead\n"
+     "  --config FILE  settings from an INI file; the environment wins\n",
+     command_expire},
+    {"cascade", "cascade add|list|status|redrive [--config FILE]",
+     "who erases what of deleted customers, and how far it is",
+     "  add NAME --table TABLE --column COLUMN   a table of this database; COLUMN holds the customer's id\n"
+     "      [--soft-delete COLUMN]               rows are marked with the time there, not deleted\n"
+     "      [--scrub COLUMN,…]                   and these columns of them emptied\n"
+     "      [--page ROWS]                        at most so many rows a transaction (1000)\n"
+     "      [--past]                             customers deleted before are erased from it too\n"
+     "  add NAME --remote                        a service elsewhere, which reports what it did\n"
+     "  list                                     the participants, and what is wrong with them\n"
+     "  status [CUSTOMER]                        receipts by participant, or one customer's ledger as JSON\n"
+     "  redrive [CUSTOMER] [--participant NAME]  has what is unfinished tried again now\n"
+     "  --config FILE                            settings from an INI file; the environment wins\n",
+     command_cascade},
     {"orphans", "orphans [--older-than AGE] [--format table|csv|json] [--config FILE]",
      "who registered and never finished; a report, deletes nothing",
      "Lists the users of auth.users who have no row in the tables of RECLAIM_OWNERSHIP.\n"

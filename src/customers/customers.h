@@ -15,6 +15,7 @@ struct customers {
     const struct jwt_keys *tokens;       /* signs what login hands out */
     struct post *post;
     const struct work_kind *hangup; /* see struct change_needs */
+    const struct digest *farewell_key; /* seals the address of the last mail (customers/farewell.h) */
     _Atomic int64_t grace_ms;
     _Atomic(struct pool *) pool; /* NULL until the database is ready */
     struct engine *engine;
@@ -35,6 +36,9 @@ void customer_show_handle(struct request *rq, const struct caller *caller, void 
 void customers_list_handle(struct request *rq, const struct caller *caller, void *customers);
 void customer_freeze_handle(struct request *rq, const struct caller *caller, void *customers);
 void customer_recover_handle(struct request *rq, const struct caller *caller, void *customers);
+void customer_delete_handle(struct request *rq, const struct caller *caller, void *customers);
+void customer_hold_handle(struct request *rq, const struct caller *caller, void *customers);
+void customer_unhold_handle(struct request *rq, const struct caller *caller, void *customers);
 
 /* What the handlers share: */
 struct actor actor_of(struct request *rq, const struct caller *caller);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "customers/customers.h"
+#include "customers/farewell.h"
 #include "customers/statements.h"
 
 static const struct {
@@ -45,6 +46,37 @@ static bool write_mail(enum mail_template template, const char *customer_id, str
     return true;
 }
 
+/* True for one schedule only: freezing again is another. */
+static enum err compose_reminder(struct customers *room, struct pg *pg, const json_t *payload, struct str customer_id,
+                                 int64_t deadline_ns, struct mail *ret)
+{
+    struct str scheduled;
+    if (json_get_str(payload, "scheduled", &scheduled))
+        return ERR_INPUT;
+    struct pg_call call = {
+        .ask = &customer_read_reminder,
+        .args = {pg_text(customer_id.at), pg_i64(atomic_load(&room->grace_ms)), pg_text(scheduled.at)}};
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    if (e)
+        return e;
+    if (call.rows == 0 ||
+        !write_mail(MAIL_CUSTOMER_REMINDER, customer_id.at, pg_get(&call, 0, 0), pg_get(&call, 0, 1), ret))
+        return ERR_MISSING;
+    ret->expires_us = pg_get_i64(&call, 0, 2);
+    return OK;
+}
+
+/* The address is in the item, sealed; the customer has none any more. */
+static enum err compose_farewell(const struct customers *room, const json_t *payload, struct str customer_id,
+                                 struct mail *ret)
+{
+    struct str sealed;
+    *ret = (struct mail){.template = MAIL_CUSTOMER_DELETED};
+    if (json_get_str(payload, "sealed", &sealed) || farewell_open(room->farewell_key, customer_id, sealed, ret->to))
+        return ERR_INPUT;
+    return str_copy(customer_id, ret->reference, sizeof ret->reference);
+}
+
 enum err customers_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
 {
     struct customers *room = context;
@@ -52,6 +84,10 @@ enum err customers_compose(void *context, struct pg *pg, const json_t *payload, 
     if (json_get_str(payload, "template", &name) || json_get_str(payload, "customer_id", &customer_id) ||
         !str_is_uuid(customer_id))
         return ERR_INPUT;
+    if (str_eq(name, STR("customer-reminder")))
+        return compose_reminder(room, pg, payload, customer_id, deadline_ns, ret);
+    if (str_eq(name, STR("customer-deleted")))
+        return compose_farewell(room, payload, customer_id, ret);
     for (size_t i = 0; i < COUNT_OF(mails); i++) {
         if (!str_eq(name, str_of(mails[i].name)))
             continue;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "cascade/cascade.h"
 #include "events/receipts.h"
 #include "events/relay.h"
 
@@ -17,13 +18,9 @@ static bool leads(void *context)
     return leader_is_me(b->leader);
 }
 
-/* No cascade keeps receipts yet, so that nobody waits for any; but only a database that answers may say so. */
-static enum err apply_receipt(void *context UNUSED, struct pg *pg, const struct receipt *receipt UNUSED,
-                              int64_t deadline_ns)
+static enum err apply_receipt(void *context, struct pg *pg, const struct receipt *r, int64_t deadline_ns)
 {
-    struct pg_call here = {.ask = &leader_ping};
-    enum err e = pg_ask(pg, &here, deadline_ns);
-    return e ? e : ERR_MISSING;
+    return cascade_receive(context, pg, r->customer_id, r->participant, r->done, r->rows, r->error, deadline_ns);
 }
 
 enum err background_start(const struct background_config *config, struct background **ret, struct why *why)

@@ -12,6 +12,9 @@ int command_locks(int argc, char **argv);
 int command_token(int argc, char **argv);
 int command_key(int argc, char **argv);
 int command_customer(int argc, char **argv); /* show, freeze and recover */
+int command_removal(int argc, char **argv);  /* delete, hold and unhold */
+int command_expire(int argc, char **argv);
+int command_cascade(int argc, char **argv);
 int command_doctor(int argc, char **argv);
 
 #endif

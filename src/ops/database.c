@@ -6,7 +6,9 @@
 #include "auth/who.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "cascade/cascade.h"
 #include "customers/customers.h"
+#include "customers/expiry.h"
 #include "enforce/billing.h"
 #include "events/outbox.h"
 #include "limits/store.h"
@@ -94,7 +96,7 @@ void database_cleanup(struct database *db)
     database_close(db);
 }
 
-static enum err derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why)
+enum err database_derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why)
 {
     char key[SECRET_KEY_MAX + 1];
     enum err e = settings_secret_key(s, false, key, why);
@@ -106,12 +108,12 @@ static enum err derive(const struct settings *s, const char *purpose, struct dig
 
 enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why)
 {
-    return derive(s, IDENTIFIER_PURPOSE, ret, why);
+    return database_derive(s, IDENTIFIER_PURPOSE, ret, why);
 }
 
 enum err database_access_key_hasher(const struct settings *s, struct digest *ret, struct why *why)
 {
-    return derive(s, ACCESS_KEY_PURPOSE, ret, why);
+    return database_derive(s, ACCESS_KEY_PURPOSE, ret, why);
 }
 
 static enum err compare_key(const struct pg_call *stored, const struct digest *fingerprint, struct why *why)
@@ -128,7 +130,7 @@ enum err database_same_key(const struct settings *s, struct pg *pg, struct why *
 {
     struct digest fingerprint;
     struct pg_call stored = {.ask = &read_key};
-    enum err e = derive(s, FINGERPRINT_PURPOSE, &fingerprint, why);
+    enum err e = database_derive(s, FINGERPRINT_PURPOSE, &fingerprint, why);
     if (e)
         return e;
     if ((e = pg_ask(pg, &stored, deadline())))
@@ -169,6 +171,8 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {customers_statements, customers_statement_count},
         {billing_statements, billing_statement_count},
         {subscription_statements, subscription_statement_count},
+        {expiry_statements, expiry_statement_count},
+        {cascade_statements, cascade_statement_count},
     };
     for (size_t i = 0; i < COUNT_OF(rooms); i++) {
         enum err e = pg_check_statements(pg, rooms[i].all, rooms[i].count, why);

@@ -23,6 +23,9 @@ enum err database_identifier_key(const struct settings *s, struct digest *ret, s
 /* The key under which API keys are hashed. */
 enum err database_access_key_hasher(const struct settings *s, struct digest *ret, struct why *why) MUST_CHECK;
 
+/* Any other key that is derived from the master key. */
+enum err database_derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why) MUST_CHECK;
+
 /* ERR_CONFLICT when the database was set up with another key than these settings': its hashes would be others'. */
 enum err database_same_key(const struct settings *s, struct pg *pg, struct why *why) MUST_CHECK;
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cascade/cascade.h"
 #include "events/broker.h"
 #include "ops/commands.h"
 #include "ops/database.h"
@@ -232,6 +233,45 @@ static void look_at_broker(struct examination *x, struct pg *pg, const struct se
         warn(x, "events found no queue: bind one to the exchange reclaim.events, then run reclaim events redrive");
 }
 
+/* What the end of a customer needs beyond deleting users: aliasing those that must stay, and every participant fit. */
+static const struct statement expiry_look = {
+    .name = "doctor_expiry",
+    .sql = "SELECT coalesce(has_table_privilege(to_regclass('auth.users'), 'UPDATE'), true) AS may_alias,"
+           " (SELECT count(*) FROM reclaim.erasures WHERE completed_at IS NULL AND requested_at <"
+           " (SELECT clock_timestamp() - $1::int8 * interval '1 millisecond')) AS overdue",
+    .params = 1,
+    .columns = "may_alias:bool overdue:int8",
+};
+
+static void look_at_expiry(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    char words[1024];
+    int before = x->faults + x->warnings;
+    struct pg_call look = {.ask = &expiry_look, .args = {pg_i64(s->cascade_deadline_ms)}}, all = {.ask = &cascade_list};
+    if (pg_ask(pg, &look, clock_ns() + DATABASE_DEADLINE_NS)) {
+        fault(x, "what expiry needs cannot be looked at: run reclaim migrate");
+        return;
+    }
+    if (!pg_get_bool(&look, 0, 0))
+        fault(x,
+              "this role may not update auth.users, where a user that others refer to is made unrecognisable when its "
+              "customer is deleted: GRANT UPDATE ON auth.users to it");
+    if (pg_get_i64(&look, 0, 1) > 0)
+        warn(x, "erasures are overdue: reclaim cascade status tells whose, reclaim cascade redrive tries again");
+    if (pg_ask(pg, &all, clock_ns() + DATABASE_DEADLINE_NS)) {
+        fault(x, "the participants of the cascade cannot be looked at");
+        return;
+    }
+    for (int i = 0; i < all.rows; i++) {
+        if (!pg_get_bool(&all, i, 6) || pg_is_null(&all, i, 7))
+            continue;
+        (void)snprintf(words, sizeof words, "participant %s: %s", pg_get(&all, i, 0).at, pg_get(&all, i, 7).at);
+        fault(x, words);
+    }
+    if (x->faults + x->warnings == before)
+        well("expiry", all.rows ? "every participant of the cascade is fit" : "nobody takes part in the cascade");
+}
+
 int command_doctor(int argc, char **argv)
 {
     struct option_rule options[] = {{"--config", true, NULL}};
@@ -258,6 +298,7 @@ int command_doctor(int argc, char **argv)
             look_at_pooler(&x, s);
             look_at_mail(&x, db.pg, s);
             look_at_broker(&x, db.pg, s);
+            look_at_expiry(&x, db.pg, s);
         }
     }
     printf("%d failed, %d warning%s\n", x.faults, x.warnings, x.warnings == 1 ? "" : "s");

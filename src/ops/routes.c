@@ -72,6 +72,17 @@ static void add_customers(struct routes *r, const struct routes_needs *needs)
     add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}", ADMITS_ADMIN | SELF, customer_show_handle, room);
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/freeze", ADMITS_ADMIN, customer_freeze_handle, room);
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/recover", ADMITS_ADMIN, customer_recover_handle, room);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/customers/{id}", ADMITS_ADMIN, customer_delete_handle, room);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/hold", ADMITS_ADMIN, customer_hold_handle, room);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/customers/{id}/hold", ADMITS_ADMIN, customer_unhold_handle, room);
+}
+
+static void add_cascade(struct routes *r, const struct routes_needs *needs)
+{
+    struct cascade *room = &r->cascade;
+    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/erasure", ADMITS_ADMIN | SELF, erasure_show_handle, room);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/erasure/{participant}", ADMITS_ADMIN, erasure_receipt_handle,
+                room);
 }
 
 static void add_billing(struct routes *r, const struct routes_needs *needs)
@@ -101,6 +112,8 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->customers.identifier_key = needs->identifier_key;
     r->customers.tokens = needs->tokens;
     r->customers.post = needs->post;
+    r->customers.farewell_key = needs->farewell_key;
+    r->cascade.who = needs->who;
     r->cleanup.uniform = s->enumeration == ENUMERATION_UNIFORM;
 }
 
@@ -128,6 +141,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     add(r, (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi});
     add_customers(r, needs);
     add_billing(r, needs);
+    add_cascade(r, needs);
     if (needs->has_mailbox) {
         add(r, (struct route){.method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .room = &r->mailbox});
         add(r,
@@ -157,6 +171,7 @@ enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine)
     cleanup_open(&r->cleanup, pool, engine);
     atomic_store(&r->mailbox.pool, pool);
     atomic_store(&r->billing.pool, pool);
+    atomic_store(&r->cascade.pool, pool);
     enum err e = customers_open(&r->customers, pool, engine);
     return e ? e : probe_open(&r->probe, pool);
 }

@@ -2,6 +2,7 @@
 #ifndef OPS_ROUTES_H
 #define OPS_ROUTES_H
 
+#include "cascade/cascade.h"
 #include "customers/customers.h"
 #include "enforce/billing.h"
 #include "enforce/gate.h"
@@ -20,6 +21,7 @@ struct routes {
     struct guarded guarded[ROUTES_MAX];
     struct customers customers;
     struct billing billing;
+    struct cascade cascade;
     struct probe probe;
     struct cleanup cleanup;
     struct mailbox mailbox;
@@ -34,6 +36,7 @@ struct routes_needs {
     struct post *post;
     struct who *who;
     const struct jwt_keys *tokens;
+    const struct digest *farewell_key;
     bool has_mailbox; /* mails stay here, and are shown */
 };
 

@@ -22,6 +22,7 @@
 #include "ops/health.h"
 #include "ops/process_metrics.h"
 #include "ops/routes.h"
+#include "ops/shifts.h"
 #include "pg/migrate.h"
 #include "work/leader.h"
 
@@ -30,6 +31,7 @@
 #define IDLE_NS (75 * NS_PER_S)
 #define PRUNE_EVERY_NS (600 * NS_PER_S)
 #define SUBSCRIPTIONS_EVERY_NS NS_PER_S
+#define FORGET_EVERY_NS (5 * NS_PER_S)
 
 METRIC_GAUGE(connections, "reclaim_http_connections", "Open connections of the public listener.");
 METRIC_GAUGE(held, "reclaim_http_held", "Answers that wait for their instant.");
@@ -51,6 +53,7 @@ struct app {
     struct digest key_fingerprint, identifier_key, access_key_hasher;
     struct jwt_keys *tokens;
     struct who *who;
+    struct digest farewell_key;
     struct code_keys code_keys;
     sigset_t signals;
     struct cluster *cluster;
@@ -58,6 +61,7 @@ struct app {
     struct orphan_statements orphans;
     struct admission *admission;
     struct leader *leader;
+    struct shifts shifts;
     struct post *post;
     struct engine *engine;
     struct background *background;
@@ -123,6 +127,7 @@ static enum err adopt(struct app *app, struct settings *s)
     log_threshold(s->log_level);
     log_warnings(s);
     routes_configure(&app->routes, s);
+    shifts_configure(&app->shifts, s);
     if (app->admission)
         configure_limits(app, s);
     if (app->public)
@@ -225,7 +230,8 @@ static enum err open_rooms(struct app *app, const char *url, const char *direct,
     struct pool_config pool = {
         .url = url, .prepare = s->prepare, .connections = (int)s->database_connections, .queue_room = QUEUE_ROOM};
     struct duty duties[] = {{"prune", PRUNE_EVERY_NS, prune, app},
-                            {"subscriptions", SUBSCRIPTIONS_EVERY_NS, subscriptions_charge_due, app}};
+                            {"subscriptions", SUBSCRIPTIONS_EVERY_NS, subscriptions_charge_due, app},
+                            {"farewell", FORGET_EVERY_NS, farewell_forget, NULL}};
     struct leader_config leader = {direct, duties, COUNT_OF(duties)};
     if (!(app->pool = pool_start(&pool, why)) || !(app->leader = leader_start(&leader, why)))
         return ERR_MEMORY;
@@ -237,7 +243,10 @@ static enum err open_rooms(struct app *app, const char *url, const char *direct,
     if (e || (e = who_open(app->who, direct, app->pool, why)) ||
         (e = background_start(&(struct background_config){s, url, direct, app->leader}, &app->background, why)))
         return e;
-    return routes_open(&app->routes, app->pool, app->engine);
+    if ((e = routes_open(&app->routes, app->pool, app->engine)))
+        return e;
+    struct ending ending = {post_has_provider(app->post) ? &app->farewell_key : NULL, app->engine, NULL};
+    return shifts_start(&app->shifts, direct, app->leader, &ending, why);
 }
 
 /* Everything that must hold before a request may reach the database. ERR_CLOSED and ERR_TIMEOUT: try again later. */
@@ -348,6 +357,8 @@ static enum err read_key(struct app *app, const struct settings *s, struct why *
     if (!e)
         e = digest_derive(str_of(key), ACCESS_KEY_PURPOSE, &app->access_key_hasher);
     if (!e)
+        e = digest_derive(str_of(key), FAREWELL_PURPOSE, &app->farewell_key);
+    if (!e)
         e = code_keys_derive(str_of(key), &app->code_keys);
     secret_wipe(key, sizeof key);
     return e;
@@ -419,7 +430,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
         return e;
     routes_init(&app->routes, s,
                 &(struct routes_needs){&app->orphans, &app->identifier_key, &app->code_keys, app->admission, app->post,
-                                       app->who, app->tokens, has_mailbox(app, s)});
+                                       app->who, app->tokens, &app->farewell_key, has_mailbox(app, s)});
     routes_configure(&app->routes, s);
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);
@@ -442,6 +453,7 @@ static bool close_app(struct app *app)
     bool clean = server_stop(app->public, deadline_ns);
     atomic_store(&app->health.pool, NULL);
     clean &= server_stop(app->ops, clock_ns() + NS_PER_S);
+    shifts_stop(&app->shifts);
     if (app->pool) {
         gauge_source(&pool_connected, NULL, NULL);
         gauge_source(&pool_queued, NULL, NULL);

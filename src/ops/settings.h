@@ -63,7 +63,8 @@ struct settings {
     struct limit limit_global, limit_ip, limit_email, limit_probe;
 
     /* Account deletion */
-    int64_t grace_ms;
+    int64_t grace_ms, expiry_interval_ms, cascade_deadline_ms;
+    struct setting_durations reminders;
     struct limit limit_login;
 
     /* Mail; NULL where a provider is not used */

@@ -210,6 +210,8 @@ static enum err parse_durations(const struct setting *row, struct str text, stru
                                 struct str *wrong)
 {
     struct setting_durations *list = field;
+    if (str_eq(text, STR("none")))
+        return OK;
     void *all;
     enum err e = parse_list(row, text, arena, parse_one_duration, sizeof(int64_t), &all, &list->count, wrong);
     if (!e)
@@ -221,6 +223,7 @@ static void expects_durations(const struct setting *row, struct buf *out)
 {
     setting_duration.expects(row, out);
     expects_list(row, "", out);
+    buf_addz(out, ", or none");
 }
 
 const struct setting_type setting_durations = {parse_durations, expects_durations, NULL};

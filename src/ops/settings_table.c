@@ -113,6 +113,15 @@ const struct setting settings_rows[] = {
     {DELETION, ROW("GRACE", duration, grace_ms, int64_t), .min = 1000, .max = 315360000000, .standard = "30d",
      .reloadable = true,
      .help = "How long a frozen customer can still recover; from then on the next expiry pass deletes it."},
+    {DELETION, ROW("EXPIRY_INTERVAL", duration, expiry_interval_ms, int64_t), .min = 1000, .max = 86400000,
+     .standard = "1h", .reloadable = true, .help = "How often the leader looks for customers whose grace is over."},
+    {DELETION, ROW("REMINDERS", durations, reminders, struct setting_durations), .min = 1000, .max = 315360000000,
+     .items_max = 16, .standard = "7d,1d", .reloadable = true,
+     .help =
+         "How long before a frozen customer's deletion it is reminded by mail, once each; none sends no reminders."},
+    {DELETION, ROW("CASCADE_DEADLINE", duration, cascade_deadline_ms, int64_t), .min = 1000, .max = 315360000000,
+     .standard = "1h", .reloadable = true,
+     .help = "After this long an erasure that is not complete counts in `reclaim_cascade_overdue`, to alarm on."},
     {DELETION, ROW("LIMIT_LOGIN", limit, limit_login, struct limit), .standard = "10/900", .reloadable = true,
      .help =
          "Passwords tried for one e-mail address or user, and as many from one client address; IPv6 counts by /64."},

@@ -1,0 +1,104 @@
+#include "work/shift.h"
+
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#define LOOK_EVERY_MS 250
+#define CONNECT_NS (5 * NS_PER_S)
+#define AGAIN_NS (5 * NS_PER_S) /* after a failure */
+
+struct shift {
+    struct shift_config config;
+    struct pg *pg;
+    pthread_t thread;
+    int stop_fd; /* readable once it is to end */
+    bool failed; /* the last run: told once */
+    bool cut;    /* it was to end before it was through */
+};
+
+static bool told_to_stop(const struct shift *s, int wait_ms)
+{
+    struct pollfd stop = {s->stop_fd, POLLIN, 0};
+    return poll(&stop, 1, wait_ms) > 0;
+}
+
+bool shift_goes_on(struct shift *s)
+{
+    if (!s)
+        return true;
+    s->cut = told_to_stop(s, 0) || !s->config.leads(s->config.leader);
+    return !s->cut;
+}
+
+static enum err run(struct shift *s)
+{
+    struct why why = {""};
+    enum err e = pg_is_up(s->pg) ? OK : pg_connect(s->pg, clock_ns() + CONNECT_NS, &why);
+    if (!e)
+        e = s->config.run(s->config.context, s->pg, s);
+    if (e && !s->failed)
+        log_warn("shift failed", F_STR("shift", s->config.name), F_STR("error", err_name(e)), F_STR("why", why.text));
+    s->failed = e != OK;
+    return e;
+}
+
+static void *work(void *context)
+{
+    struct shift *s = context;
+    int64_t due_ns = 0;
+    do {
+        if (!s->config.leads(s->config.leader)) {
+            due_ns = 0; /* a new leader catches up at once */
+            pg_disconnect(s->pg);
+        } else if (clock_ns() >= due_ns) {
+            int64_t every_ns = atomic_load(s->config.every_ms) * NS_PER_MS;
+            int64_t began_ns = clock_ns();
+            s->cut = false;
+            bool again = run(s) != OK && every_ns > AGAIN_NS;
+            due_ns = s->cut ? 0 : began_ns + (again ? AGAIN_NS : every_ns);
+        }
+    } while (!told_to_stop(s, clock_ms_until(due_ns, LOOK_EVERY_MS)));
+    pg_disconnect(s->pg);
+    return NULL;
+}
+
+struct shift *shift_start(const struct shift_config *config, struct why *why)
+{
+    struct shift *s = calloc(1, sizeof *s);
+    if (!s)
+        goto no_memory;
+    s->config = *config;
+    s->stop_fd = eventfd(0, EFD_CLOEXEC);
+    s->pg = pg_new(config->url, PG_PREPARE_OFF);
+    if (s->stop_fd >= 0 && s->pg) {
+        pg_give_up_when(s->pg, s->stop_fd);
+        if (pthread_create(&s->thread, NULL, work, s) == 0)
+            return s;
+    }
+    if (s->stop_fd >= 0)
+        close(s->stop_fd);
+    pg_free(s->pg);
+    free(s);
+no_memory:
+    (void)why_set(why, ERR_MEMORY, "no memory or no thread for %s", config->name);
+    return NULL;
+}
+
+void shift_stop(struct shift *s)
+{
+    if (!s)
+        return;
+    uint64_t one = 1;
+    ssize_t written = write(s->stop_fd, &one, sizeof one);
+    (void)written;
+    pthread_join(s->thread, NULL);
+    close(s->stop_fd);
+    pg_free(s->pg);
+    free(s);
+}
