@@ -34,7 +34,7 @@ SELECT is((pg_temp.begin(1)).us / 1000000, (SELECT floor(extract(epoch FROM tm_d
 SELECT is((pg_temp.begin(1, 'sip-1')).outcome, 'frozen', 'not even a call it had');
 
 -- The pass, without a switch
-SELECT results_eq($$SELECT standing, left_over, over_now FROM reclaim.calls_end(pg_temp.c(1), false)$$,
+SELECT results_eq($$SELECT standing, left_over, marked FROM reclaim.calls_end(pg_temp.c(1), false)$$,
   $$VALUES ('frozen', 0::bigint, 2::bigint)$$, 'both calls are over at once');
 SELECT is((SELECT array_agg(DISTINCT status || ' ' || hangup_reason) FROM reclaim.call_calls WHERE customer_id = pg_temp.c(1)),
   ARRAY['hangup account_frozen'], 'because of the freeze');
@@ -57,11 +57,11 @@ UPDATE made SET own_in_4 = (pg_temp.begin(3, 'j', NULL, NULL, pg_temp.c(601))).i
 UPDATE reclaim.call_calls SET status = 'progressing' WHERE id IN (SELECT talking FROM made UNION SELECT other_leg FROM made);
 UPDATE reclaim.call_calls SET status = 'ringing' WHERE id = (SELECT ringing FROM made);
 SELECT is((SELECT count(*) FROM reclaim.calls_of(pg_temp.c(3))), 8::bigint, 'its own five, two chained, one of its group call');
-SELECT is((SELECT count(*) FROM reclaim.calls_end(pg_temp.c(3), true) WHERE over_now = 0 AND left_over = 0 AND standing = 'active'),
+SELECT is((SELECT count(*) FROM reclaim.calls_end(pg_temp.c(3), true) WHERE marked = 0 AND left_over = 0 AND standing = 'active'),
   1::bigint, 'an active customer’s calls are left alone');
 DO $$ BEGIN PERFORM pg_temp.freeze(3); END $$;
-SELECT results_eq($$SELECT standing, left_over, over_now FROM reclaim.calls_end(pg_temp.c(3), true)$$,
-  $$VALUES ('frozen', 7::bigint, 1::bigint)$$, 'what no switch knows is over, the rest is being ended');
+SELECT results_eq($$SELECT standing, left_over, marked FROM reclaim.calls_end(pg_temp.c(3), true)$$,
+  $$VALUES ('frozen', 7::bigint, 8::bigint)$$, 'what no switch knows is over, the rest is being ended');
 SELECT is((SELECT pg_temp.status(ringing) FROM made), 'canceling', 'what rings is cancelled');
 SELECT is((SELECT pg_temp.status(talking) FROM made), 'terminating', 'who talks is hung up on');
 SELECT is((SELECT pg_temp.status(apart) FROM made), 'hangup');

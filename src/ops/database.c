@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "customers/customers.h"
+#include "enforce/calls.h"
 #include "events/outbox.h"
 #include "limits/store.h"
 #include "recovery/cleanup.h"
@@ -166,6 +167,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {who_statements, who_statement_count},
         {frozen_statements, frozen_statement_count},
         {customers_statements, customers_statement_count},
+        {calls_statements, calls_statement_count},
     };
     for (size_t i = 0; i < COUNT_OF(rooms); i++) {
         enum err e = pg_check_statements(pg, rooms[i].all, rooms[i].count, why);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "enforce/switch.h"
 #include "events/broker.h"
 #include "ops/commands.h"
 #include "ops/database.h"
@@ -232,6 +233,20 @@ static void look_at_broker(struct examination *x, struct pg *pg, const struct se
         warn(x, "events found no queue: bind one to the exchange reclaim.events, then run reclaim events redrive");
 }
 
+static void look_at_switch(struct examination *x, const struct settings *s)
+{
+    char version[128];
+    struct why why = {""};
+    if (!s->switch_rpc_url)
+        return;
+    if (!kamailio_version(s->switch_rpc_url, clock_ns() + 5 * NS_PER_S, version, &why)) {
+        well("switch", version);
+        return;
+    }
+    (void)why_set(&why, ERR_CLOSED, "the switch of RECLAIM_SWITCH_RPC_URL hangs up no calls: %s", why.text);
+    fault(x, why.text);
+}
+
 int command_doctor(int argc, char **argv)
 {
     struct option_rule options[] = {{"--config", true, NULL}};
@@ -247,6 +262,7 @@ int command_doctor(int argc, char **argv)
         well("settings", NULL);
         for (size_t i = 0; i < s->warnings.count; i++)
             warn(&x, s->warnings.at[i]);
+        look_at_switch(&x, s);
         if (database_open(s, &db, &why)) {
             fault(&x, why.text);
         } else {

@@ -3,6 +3,7 @@
 #define OPS_ROUTES_H
 
 #include "customers/customers.h"
+#include "enforce/calls.h"
 #include "enforce/gate.h"
 #include "http/router.h"
 #include "ops/mailbox.h"
@@ -18,6 +19,7 @@ struct routes {
     struct route routes[ROUTES_MAX];
     struct guarded guarded[ROUTES_MAX];
     struct customers customers;
+    struct calls calls;
     struct probe probe;
     struct cleanup cleanup;
     struct mailbox mailbox;
@@ -32,6 +34,7 @@ struct routes_needs {
     struct post *post;
     struct who *who;
     const struct jwt_keys *tokens;
+    const struct work_kind *hangup;
     bool has_mailbox; /* mails stay here, and are shown */
 };
 

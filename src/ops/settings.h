@@ -65,6 +65,7 @@ struct settings {
     /* Account deletion */
     int64_t grace_ms;
     struct limit limit_login;
+    const char *switch_rpc_url; /* NULL: calls end in the database only */
 
     /* Mail; NULL where a provider is not used */
     const char *mail_from; /* "addr" or "Name <addr>" */
