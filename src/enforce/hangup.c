@@ -17,7 +17,8 @@
 #define TEND_NS (10 * NS_PER_S)
 /* Between two looks at calls that do not go: short at first, since most are gone at once. */
 #define PAUSE_FIRST_NS (20 * NS_PER_MS)
-#define PAUSE_MOST_NS (2 * NS_PER_S)
+#define PAUSE_MOST_NS (NS_PER_S / 4)
+#define PAUSE_IN_TROUBLE_NS (2 * NS_PER_S)
 /* How long one that was told is only looked at: its other end may be slow to answer. */
 #define TELL_AGAIN_NS (300 * NS_PER_MS)
 /* After this long the item goes back to the table, so that a switch that is away takes no memory here. */
@@ -38,6 +39,7 @@ struct hangup {
 struct leg {
     struct pass *pass;
     char id[37];
+    bool rings; /* as far as we know */
     bool gone;
     struct switch_ask ask;
 };
@@ -107,9 +109,9 @@ static enum err read_leg(struct pass *p, const struct pg_call *rows, int row, st
     struct str call_id = arena_copy(p->arena, pg_get(rows, row, 1)), from = arena_copy(p->arena, pg_get(rows, row, 2));
     if (!call_id.at || !from.at)
         return ERR_MEMORY;
-    *ret = (struct leg){.pass = p};
+    *ret = (struct leg){.pass = p, .rings = pg_get_bool(rows, row, 5)};
     ret->ask = (struct switch_ask){.call_id = call_id.at, .from_tag = from.at, .cseq = pg_get_i64(rows, row, 4)};
-    ret->ask.wish = pg_get_bool(rows, row, 5) ? SWITCH_CANCEL : SWITCH_HANG_UP;
+    ret->ask.wish = ret->rings ? SWITCH_CANCEL : SWITCH_HANG_UP;
     if (str_copy(pg_get(rows, row, 3), ret->ask.to_tag, sizeof ret->ask.to_tag))
         ret->ask.to_tag[0] = 0; /* a look will tell */
     return str_copy(pg_get(rows, row, 0), ret->id, sizeof ret->id);
@@ -181,7 +183,8 @@ static void rest(struct pass *p)
     }
     p->at = PASS_RESTING;
     work_at(p->item->engine, &p->timer, clock_ns() + p->pause_ns);
-    p->pause_ns = p->pause_ns * 2 < PAUSE_MOST_NS ? p->pause_ns * 2 : PAUSE_MOST_NS;
+    int64_t most_ns = p->trouble ? PAUSE_IN_TROUBLE_NS : PAUSE_MOST_NS;
+    p->pause_ns = p->pause_ns * 2 < most_ns ? p->pause_ns * 2 : most_ns;
 }
 
 static void from_the_start(struct pass *p)
@@ -271,7 +274,8 @@ static void asked(struct switch_ask *ask)
                      F_STR("switch", p->room->at.name), F_STR("wish", ask->wish == SWITCH_LOOK ? "look" : "end"),
                      F_STR("error", err_name(ask->call.err)), F_INT("status", ask->call.status));
         p->trouble = true;
-    } else if (ask->answer != SWITCH_TOLD && p->tells) {
+    } else if (ask->answer != SWITCH_TOLD && (p->tells || (leg->rings && ask->answer == SWITCH_TALKS))) {
+        /* One that was answered while we cancelled it was told the wrong thing. */
         ask->wish = ask->answer == SWITCH_TALKS ? SWITCH_HANG_UP : SWITCH_CANCEL;
         p->under_way++;
         p->room->at.ask(&p->room->at, work_client(p->item->engine), ask);
