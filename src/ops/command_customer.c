@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "customers/customers.h"
 #include "customers/statements.h"
+#include "enforce/hangup.h"
 #include "ops/commands.h"
 #include "ops/database.h"
 #include "ops/options.h"
@@ -39,7 +40,7 @@ static void wait_out_lease(int64_t committed_ns)
 static enum err change(struct pg *pg, const char *id, enum customer_event event, struct why *why)
 {
     AUTO(arena) struct arena *arena = arena_new(4096, (size_t)1 << 20);
-    struct change_needs needs = {0};
+    struct change_needs needs = {.hangup = &hangup_for_others};
     struct actor actor = {.kind = "operator"};
     struct changed changed;
     enum err e = arena ? OK : ERR_MEMORY;

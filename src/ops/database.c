@@ -10,6 +10,7 @@
 #include "customers/customers.h"
 #include "customers/expiry.h"
 #include "enforce/billing.h"
+#include "enforce/calls.h"
 #include "events/outbox.h"
 #include "limits/store.h"
 #include "recovery/cleanup.h"
@@ -173,6 +174,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {subscription_statements, subscription_statement_count},
         {expiry_statements, expiry_statement_count},
         {cascade_statements, cascade_statement_count},
+        {calls_statements, calls_statement_count},
     };
     for (size_t i = 0; i < COUNT_OF(rooms); i++) {
         enum err e = pg_check_statements(pg, rooms[i].all, rooms[i].count, why);

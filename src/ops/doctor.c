@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cascade/cascade.h"
+#include "enforce/switch.h"
 #include "events/broker.h"
 #include "ops/commands.h"
 #include "ops/database.h"
@@ -272,6 +273,20 @@ static void look_at_expiry(struct examination *x, struct pg *pg, const struct se
         well("expiry", all.rows ? "every participant of the cascade is fit" : "nobody takes part in the cascade");
 }
 
+static void look_at_switch(struct examination *x, const struct settings *s)
+{
+    char version[128];
+    struct why why = {""};
+    if (!s->switch_rpc_url)
+        return;
+    if (!kamailio_version(s->switch_rpc_url, clock_ns() + 5 * NS_PER_S, version, &why)) {
+        well("switch", version);
+        return;
+    }
+    (void)why_set(&why, ERR_CLOSED, "the switch of RECLAIM_SWITCH_RPC_URL hangs up no calls: %s", why.text);
+    fault(x, why.text);
+}
+
 int command_doctor(int argc, char **argv)
 {
     struct option_rule options[] = {{"--config", true, NULL}};
@@ -287,6 +302,7 @@ int command_doctor(int argc, char **argv)
         well("settings", NULL);
         for (size_t i = 0; i < s->warnings.count; i++)
             warn(&x, s->warnings.at[i]);
+        look_at_switch(&x, s);
         if (database_open(s, &db, &why)) {
             fault(&x, why.text);
         } else {

@@ -98,6 +98,16 @@ static void add_billing(struct routes *r, const struct routes_needs *needs)
     add_guarded(r, needs, METHOD_DELETE, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN, unsubscribe_handle, room);
 }
 
+static void add_calls(struct routes *r, const struct routes_needs *needs)
+{
+    struct calls *room = &r->calls;
+    add_guarded(r, needs, METHOD_POST, "/v1/calls", ADMITS_ADMIN, call_begin_handle, room);
+    add_guarded(r, needs, METHOD_GET, "/v1/calls", ADMITS_ADMIN, calls_list_handle, room);
+    add_guarded(r, needs, METHOD_GET, "/v1/calls/{id}", ADMITS_ADMIN, call_show_handle, room);
+    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/progress", ADMITS_ADMIN, call_progress_handle, room);
+    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/hangup", ADMITS_ADMIN, call_hangup_handle, room);
+}
+
 static void furnish(struct routes *r, const struct contract *contract, const struct settings *s,
                     const struct routes_needs *needs)
 {
@@ -114,6 +124,8 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->customers.post = needs->post;
     r->customers.farewell_key = needs->farewell_key;
     r->cascade.who = needs->who;
+    r->customers.hangup = needs->hangup;
+    r->calls.who = needs->who;
     r->cleanup.uniform = s->enumeration == ENUMERATION_UNIFORM;
 }
 
@@ -142,6 +154,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     add_customers(r, needs);
     add_billing(r, needs);
     add_cascade(r, needs);
+    add_calls(r, needs);
     if (needs->has_mailbox) {
         add(r, (struct route){.method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .room = &r->mailbox});
         add(r,
@@ -172,6 +185,7 @@ enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine)
     atomic_store(&r->mailbox.pool, pool);
     atomic_store(&r->billing.pool, pool);
     atomic_store(&r->cascade.pool, pool);
+    atomic_store(&r->calls.pool, pool);
     enum err e = customers_open(&r->customers, pool, engine);
     return e ? e : probe_open(&r->probe, pool);
 }

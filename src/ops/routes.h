@@ -5,6 +5,7 @@
 #include "cascade/cascade.h"
 #include "customers/customers.h"
 #include "enforce/billing.h"
+#include "enforce/calls.h"
 #include "enforce/gate.h"
 #include "http/router.h"
 #include "ops/mailbox.h"
@@ -22,6 +23,7 @@ struct routes {
     struct customers customers;
     struct billing billing;
     struct cascade cascade;
+    struct calls calls;
     struct probe probe;
     struct cleanup cleanup;
     struct mailbox mailbox;
@@ -37,6 +39,7 @@ struct routes_needs {
     struct who *who;
     const struct jwt_keys *tokens;
     const struct digest *farewell_key;
+    const struct work_kind *hangup;
     bool has_mailbox; /* mails stay here, and are shown */
 };
 

@@ -14,6 +14,7 @@
 #include "base/embedded.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "enforce/hangup.h"
 #include "events/outbox.h"
 #include "http/server.h"
 #include "limits/store.h"
@@ -29,6 +30,8 @@
 #define QUEUE_ROOM 16384
 #define REQUEST_DEADLINE_NS (10 * NS_PER_S)
 #define IDLE_NS (75 * NS_PER_S)
+/* A freeze at the command line leaves its work to us, and a second is all that the calls may have. */
+#define WORK_POLL_NS (NS_PER_S / 2)
 #define PRUNE_EVERY_NS (600 * NS_PER_S)
 #define SUBSCRIPTIONS_EVERY_NS NS_PER_S
 #define FORGET_EVERY_NS (5 * NS_PER_S)
@@ -65,6 +68,7 @@ struct app {
     struct post *post;
     struct engine *engine;
     struct background *background;
+    struct hangup *hangup;
     struct routes routes;
     struct health health;
     struct router ops_router;
@@ -235,8 +239,9 @@ static enum err open_rooms(struct app *app, const char *url, const char *direct,
     struct leader_config leader = {direct, duties, COUNT_OF(duties)};
     if (!(app->pool = pool_start(&pool, why)) || !(app->leader = leader_start(&leader, why)))
         return ERR_MEMORY;
-    const struct work_kind *kinds[] = {post_kind(app->post)};
-    struct work_config work = {.pool = app->pool, .kinds = kinds, .kind_count = COUNT_OF(kinds)};
+    const struct work_kind *kinds[] = {post_kind(app->post), hangup_kind(app->hangup)};
+    struct work_config work = {
+        .pool = app->pool, .kinds = kinds, .kind_count = COUNT_OF(kinds), .poll_ns = WORK_POLL_NS};
     if (!(app->engine = work_start(&work, why)))
         return ERR_MEMORY;
     enum err e = admission_open(app->admission, direct, app->pool, why);
@@ -428,9 +433,12 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     configure_limits(app, s);
     if ((e = open_who(app, s, why)) || (e = open_post(app, s, why)))
         return e;
+    if (!(app->hangup = hangup_new(s->switch_rpc_url)))
+        return why_set(why, ERR_MEMORY, "no memory for calls");
     routes_init(&app->routes, s,
                 &(struct routes_needs){&app->orphans, &app->identifier_key, &app->code_keys, app->admission, app->post,
-                                       app->who, app->tokens, &app->farewell_key, has_mailbox(app, s)});
+                                       app->who, app->tokens, &app->farewell_key, hangup_kind(app->hangup),
+                                       has_mailbox(app, s)});
     routes_configure(&app->routes, s);
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);
@@ -471,6 +479,7 @@ static bool close_app(struct app *app)
         admission_free(app->admission);
         work_free(app->engine);
         post_free(app->post);
+        hangup_free(app->hangup);
     }
     if (app->cluster)
         cluster_stop(app->cluster, clock_ns() + 10 * NS_PER_S);

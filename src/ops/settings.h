@@ -66,6 +66,7 @@ struct settings {
     int64_t grace_ms, expiry_interval_ms, cascade_deadline_ms;
     struct setting_durations reminders;
     struct limit limit_login;
+    const char *switch_rpc_url; /* NULL: calls end in the database only */
 
     /* Mail; NULL where a provider is not used */
     const char *mail_from; /* "addr" or "Name <addr>" */

@@ -126,6 +126,10 @@ const struct setting settings_rows[] = {
      .help =
          "Passwords tried for one e-mail address or user, and as many from one client address; IPv6 counts by /64."},
 
+    {DELETION, ROW("SWITCH_RPC_URL", http_url, switch_rpc_url, const char *), .standard_words = "none",
+     .help = "Kamailio's JSON-RPC, by which the calls of frozen and deleted customers are hung up; without it they end "
+             "in the database only."},
+
     {MAIL, ROW("MAIL_FROM", mail_from, mail_from, const char *), .standard_words = "none; required with a provider",
      .help = "Whom mails come from, as the providers know it: an address, or a name and an address in angle brackets."},
     {MAIL, ROW("RESEND_API_KEY", secret, resend_api_key, const char *), .min = 1, .max = 512, .standard_words = "none",

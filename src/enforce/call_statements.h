@@ -1,0 +1,10 @@
+/* Private to src/enforce: what is asked of the database about calls. */
+#ifndef ENFORCE_CALL_STATEMENTS_H
+#define ENFORCE_CALL_STATEMENTS_H
+
+#include "pg/pg.h"
+
+extern const struct statement call_begin, call_lock, call_go_on, call_show, calls_list_all, calls_list_of;
+extern const struct statement calls_mark_gone, calls_end, calls_ending;
+
+#endif

@@ -1,0 +1,389 @@
+#include "enforce/calls.h"
+
+#include <string.h>
+
+#include "auth/errand.h"
+#include "base/json.h"
+#include "base/metrics.h"
+#include "enforce/call_statements.h"
+#include "enforce/call_status.h"
+#include "pg/tx.h"
+
+#define NAME_MAX 255 /* bytes of a number, an address or a SIP Call-ID */
+#define TAG_MAX 128
+#define REASON_MAX 64
+#define CSEQ_MAX INT64_C(4294967295)
+#define LIST_DEFAULT 50
+#define LIST_MOST 200
+#define LIST_BYTES ((size_t)192 * 1024) /* of one page; what does not fit comes with the next */
+
+METRIC_COUNTER(begun, "reclaim_calls_asked_total", "Call set-ups that a switch asked about.", "outcome");
+
+/* Reading what was sent. The first fault is told; a field that is null is not there. */
+
+struct reading {
+    struct request *rq;
+    json_t *body;
+    char fault[96];
+};
+
+static void find_fault(struct reading *r, const char *field, const char *what)
+{
+    struct buf out = buf_over(r->fault, sizeof r->fault);
+    if (!r->fault[0])
+        buf_addf(&out, "%s %s.", field, what);
+}
+
+static void read_body(struct reading *r, struct request *rq)
+{
+    r->rq = rq;
+    r->fault[0] = 0;
+    r->body = json_read_object(rq->body, NULL);
+    if (!r->body)
+        find_fault(r, "The body", "must be a JSON object");
+}
+
+/* A copy in the request's arena; NULL when it is not there, or at fault. */
+static const char *text_of(struct reading *r, const char *field, size_t most)
+{
+    const json_t *value = json_object_get(r->body, field);
+    if (!value || json_is_null(value))
+        return NULL;
+    struct str text = {json_string_value(value), json_string_length(value)};
+    if (!text.at || text.len > most) {
+        find_fault(r, field, text.at ? "is too long" : "must be a string");
+        return NULL;
+    }
+    struct str copy = arena_copy(r->rq->arena, text);
+    if (!copy.at)
+        find_fault(r, field, "is too long");
+    return copy.at;
+}
+
+static const char *uuid_of(struct reading *r, const char *field)
+{
+    const char *text = text_of(r, field, NAME_MAX);
+    if (text && !str_is_uuid(str_of(text)))
+        find_fault(r, field, "must be a UUID");
+    return text;
+}
+
+static void demand(struct reading *r, const char *field, const char *value)
+{
+    if (!value)
+        find_fault(r, field, "is missing");
+}
+
+/* -1 when it is not there. */
+static int64_t cseq_of(struct reading *r)
+{
+    const json_t *value = json_object_get(r->body, "cseq");
+    if (!value || json_is_null(value))
+        return -1;
+    json_int_t n = json_integer_value(value);
+    if (!json_is_integer(value) || n < 0 || n > CSEQ_MAX)
+        find_fault(r, "cseq", "must be a number of at most 32 bits");
+    return n;
+}
+
+/* Frees the body; false after a 400 was sent. */
+static bool read_well(struct reading *r)
+{
+    json_decref(r->body);
+    if (!r->fault[0])
+        return true;
+    reply_refuse(r->rq, 400, "INVALID_INPUT", arena_copy(r->rq->arena, str_of(r->fault)).at);
+    return false;
+}
+
+/* Set-up */
+
+struct beginning {
+    struct errand errand;
+    struct calls *room;
+    const char *customer_id, *direction, *source, *destination, *sip_call_id, *from_tag, *master, *confbridge, *group;
+    int64_t cseq;
+    struct str outcome, call;
+    int64_t scheduled_us;
+};
+
+static struct pg_arg text_or_null(const char *text)
+{
+    return text ? pg_text(text) : pg_null();
+}
+
+static enum err run_begin(struct errand *errand, struct pg *pg)
+{
+    struct beginning *b = OWNER_OF(errand, struct beginning, errand);
+    struct arena *arena = errand->rq->arena;
+    struct pg_call call = {.ask = &call_begin,
+                           .args = {pg_text(b->customer_id), pg_text(b->direction), pg_text(b->source),
+                                    pg_text(b->destination), text_or_null(b->sip_call_id), text_or_null(b->from_tag),
+                                    b->cseq < 0 ? pg_null() : pg_i64(b->cseq), text_or_null(b->master),
+                                    text_or_null(b->confbridge), text_or_null(b->group)}};
+    enum err e = pg_ask(pg, &call, errand->job.deadline_ns);
+    if (e)
+        return e;
+    if (call.rows != 1)
+        return ERR_CONFLICT; /* the call it repeats went meanwhile */
+    b->outcome = arena_copy(arena, pg_get(&call, 0, 0));
+    b->scheduled_us = pg_get_i64(&call, 0, 3);
+    if (!pg_is_null(&call, 0, 1))
+        b->call = arena_copy(arena, pg_get(&call, 0, 1));
+    return b->outcome.at && (pg_is_null(&call, 0, 1) || b->call.at) ? OK : ERR_MEMORY;
+}
+
+static void answer_begin(struct errand *errand)
+{
+    struct beginning *b = OWNER_OF(errand, struct beginning, errand);
+    struct request *rq = errand->rq;
+    counter_add(&begun, 1, b->outcome.at);
+    if (b->call.at) {
+        reply_body(rq, "application/json", b->call);
+        reply_send(rq, str_eq(b->outcome, STR("created")) ? 201 : 200);
+    } else if (str_eq(b->outcome, STR("frozen"))) {
+        struct caller frozen = {.standing = CUSTOMER_FROZEN, .scheduled_us = b->scheduled_us};
+        who_refuse_frozen(b->room->who, rq, &frozen);
+    } else if (str_eq(b->outcome, STR("deleted"))) {
+        reply_refuse(rq, 403, "CUSTOMER_DELETED", "This customer has been deleted and cannot make or take calls.");
+    } else if (str_eq(b->outcome, STR("no_master"))) {
+        reply_refuse(rq, 400, "MASTER_CALL_NOT_FOUND", "master_call_id names no call.");
+    } else {
+        reply_refuse(rq, 404, "CUSTOMER_NOT_FOUND", "There is no customer with this id.");
+    }
+}
+
+void call_begin_handle(struct request *rq, const struct caller *caller, void *calls)
+{
+    (void)caller;
+    struct calls *room = calls;
+    struct beginning *b = errand_new(rq, sizeof *b, run_begin, answer_begin);
+    if (!b)
+        return;
+    struct reading r;
+    b->room = room;
+    read_body(&r, rq);
+    demand(&r, "customer_id", b->customer_id = uuid_of(&r, "customer_id"));
+    demand(&r, "direction", b->direction = text_of(&r, "direction", NAME_MAX));
+    if (b->direction && strcmp(b->direction, "incoming") != 0 && strcmp(b->direction, "outgoing") != 0)
+        find_fault(&r, "direction", "is \"incoming\" or \"outgoing\"");
+    demand(&r, "source", b->source = text_of(&r, "source", NAME_MAX));
+    demand(&r, "destination", b->destination = text_of(&r, "destination", NAME_MAX));
+    b->sip_call_id = text_of(&r, "sip_call_id", NAME_MAX);
+    b->from_tag = text_of(&r, "from_tag", TAG_MAX);
+    b->cseq = cseq_of(&r);
+    b->master = uuid_of(&r, "master_call_id");
+    b->confbridge = uuid_of(&r, "confbridge_id");
+    b->group = uuid_of(&r, "groupcall_id");
+    if (read_well(&r))
+        errand_go(&b->errand, atomic_load(&room->pool));
+}
+
+/* How it goes on */
+
+struct going_on {
+    struct errand errand;
+    char id[37];
+    enum call_status to;
+    const char *to_tag, *reason; /* NULL when not told */
+    enum { GOING_DONE, GOING_NOWHERE, GOING_BACK } outcome;
+    enum call_status now; /* with GOING_BACK */
+    struct str call;
+};
+
+static enum err run_going_on(struct errand *errand, struct pg *pg)
+{
+    struct going_on *g = OWNER_OF(errand, struct going_on, errand);
+    AUTO(tx) struct tx *tx = tx_begin(pg, errand->job.deadline_ns);
+    struct pg_call row = {.ask = &call_lock, .args = {pg_text(g->id)}};
+    enum err e = tx_trip(tx, &row, 1);
+    if (e)
+        return e;
+    g->outcome = GOING_NOWHERE;
+    if (row.rows == 0)
+        return OK;
+    if ((e = call_status_parse(pg_get(&row, 0, 0), &g->now)))
+        return e;
+    enum call_step step = call_step(g->now, g->to);
+    g->outcome = step == CALL_NO_WAY ? GOING_BACK : GOING_DONE;
+    struct str call = pg_get(&row, 0, 1);
+    struct pg_call change = {
+        .ask = &call_go_on,
+        .args = {pg_text(g->id), pg_text(call_status_name(g->to)), text_or_null(g->to_tag), text_or_null(g->reason)}};
+    if (step == CALL_STAYS)
+        g->call = arena_copy(errand->rq->arena, call);
+    if (step == CALL_GOES_ON) {
+        if ((e = tx_commit(tx, &change, 1)))
+            return e;
+        g->call = arena_copy(errand->rq->arena, pg_get(&change, 0, 0));
+    }
+    return g->outcome == GOING_DONE && !g->call.at ? ERR_MEMORY : OK;
+}
+
+static void answer_going_on(struct errand *errand)
+{
+    struct going_on *g = OWNER_OF(errand, struct going_on, errand);
+    struct request *rq = errand->rq;
+    if (g->outcome == GOING_NOWHERE) {
+        reply_refuse(rq, 404, "CALL_NOT_FOUND", "There is no call with this id.");
+    } else if (g->outcome == GOING_BACK) {
+        struct str message = arena_printf(rq->arena, "The call is %s and cannot become %s.", call_status_name(g->now),
+                                          call_status_name(g->to));
+        reply_refuse(rq, 409, "CALL_GOES_FORWARD_ONLY", message.at);
+    } else {
+        reply_body(rq, "application/json", g->call);
+        reply_send(rq, 200);
+    }
+}
+
+void call_progress_handle(struct request *rq, const struct caller *caller, void *calls)
+{
+    (void)caller;
+    struct calls *room = calls;
+    struct going_on *g = errand_new(rq, sizeof *g, run_going_on, answer_going_on);
+    if (!g || !request_id(rq, 0, g->id))
+        return;
+    struct reading r;
+    read_body(&r, rq);
+    const char *status = text_of(&r, "status", NAME_MAX);
+    demand(&r, "status", status);
+    if (status && call_status_parse(str_of(status), &g->to))
+        find_fault(&r, "status", "is ringing, progressing, terminating, canceling or hangup");
+    g->to_tag = text_of(&r, "to_tag", TAG_MAX);
+    if (read_well(&r))
+        errand_go(&g->errand, atomic_load(&room->pool));
+}
+
+void call_hangup_handle(struct request *rq, const struct caller *caller, void *calls)
+{
+    (void)caller;
+    struct calls *room = calls;
+    struct going_on *g = errand_new(rq, sizeof *g, run_going_on, answer_going_on);
+    if (!g || !request_id(rq, 0, g->id))
+        return;
+    struct reading r;
+    if (!rq->body.len)
+        rq->body = STR("{}"); /* there is nothing one must say */
+    read_body(&r, rq);
+    g->to = CALL_HANGUP;
+    g->reason = text_of(&r, "reason", REASON_MAX);
+    if (!g->reason || !*g->reason)
+        g->reason = "normal";
+    if (read_well(&r))
+        errand_go(&g->errand, atomic_load(&room->pool));
+}
+
+/* Looking */
+
+struct showing {
+    struct errand errand;
+    char id[37];
+    struct str call;
+};
+
+static enum err run_show(struct errand *errand, struct pg *pg)
+{
+    struct showing *s = OWNER_OF(errand, struct showing, errand);
+    struct pg_call call = {.ask = &call_show, .args = {pg_text(s->id)}};
+    enum err e = pg_ask(pg, &call, errand->job.deadline_ns);
+    if (e || call.rows == 0)
+        return e;
+    s->call = arena_copy(errand->rq->arena, pg_get(&call, 0, 0));
+    return s->call.at ? OK : ERR_MEMORY;
+}
+
+static void answer_show(struct errand *errand)
+{
+    struct showing *s = OWNER_OF(errand, struct showing, errand);
+    if (!s->call.at) {
+        reply_refuse(errand->rq, 404, "CALL_NOT_FOUND", "There is no call with this id.");
+        return;
+    }
+    reply_body(errand->rq, "application/json", s->call);
+    reply_send(errand->rq, 200);
+}
+
+void call_show_handle(struct request *rq, const struct caller *caller, void *calls)
+{
+    (void)caller;
+    struct calls *room = calls;
+    struct showing *s = errand_new(rq, sizeof *s, run_show, answer_show);
+    if (s && request_id(rq, 0, s->id))
+        errand_go(&s->errand, atomic_load(&room->pool));
+}
+
+struct listing {
+    struct errand errand;
+    const char *customer_id, *after; /* NULL: anybody's */
+    int64_t limit;
+    struct str page;
+};
+
+/* One more than asked for tells whether there is a next page. */
+static void write_page(const struct listing *l, const struct pg_call *rows, struct buf *out)
+{
+    struct json_writer w = json_to(out);
+    struct str last = {NULL, 0};
+    int row = 0;
+    json_open(&w, '{');
+    json_key(&w, "items");
+    json_open(&w, '[');
+    for (; row < rows->rows && row < l->limit; row++) {
+        struct str call = pg_get(rows, row, 1);
+        if (row > 0 && out->len + call.len > LIST_BYTES)
+            break;
+        json_raw(&w, call);
+        last = pg_get(rows, row, 0);
+    }
+    json_close(&w, ']');
+    json_key(&w, "next");
+    json_str(&w, row < rows->rows ? last : (struct str){NULL, 0});
+    json_close(&w, '}');
+}
+
+static enum err run_list(struct errand *errand, struct pg *pg)
+{
+    struct listing *l = OWNER_OF(errand, struct listing, errand);
+    struct pg_call call = {.ask = l->customer_id ? &calls_list_of : &calls_list_all,
+                           .args = {pg_text(l->after), pg_i64(l->limit + 1), text_or_null(l->customer_id)}};
+    enum err e = pg_ask(pg, &call, errand->job.deadline_ns);
+    if (e)
+        return e;
+    AUTO(buf) struct buf out = buf_new((size_t)240 * 1024);
+    write_page(l, &call, &out);
+    l->page = arena_copy(errand->rq->arena, buf_str(&out));
+    return l->page.at ? OK : ERR_MEMORY;
+}
+
+static void answer_list(struct errand *errand)
+{
+    reply_body(errand->rq, "application/json", OWNER_OF(errand, struct listing, errand)->page);
+    reply_send(errand->rq, 200);
+}
+
+void calls_list_handle(struct request *rq, const struct caller *caller, void *calls)
+{
+    (void)caller;
+    struct calls *room = calls;
+    struct listing *l = errand_new(rq, sizeof *l, run_list, answer_list);
+    if (!l)
+        return;
+    struct str customer = request_query(rq, "customer_id"), after = request_query(rq, "after"),
+               limit = request_query(rq, "limit");
+    l->limit = LIST_DEFAULT;
+    if (customer.at && !str_is_uuid(customer)) {
+        reply_refuse(rq, 400, "INVALID_ID", "customer_id must be a UUID.");
+        return;
+    }
+    if (after.len && !str_is_uuid(after)) {
+        reply_refuse(rq, 400, "INVALID_ID", "after is the \"next\" of the page before.");
+        return;
+    }
+    if (limit.len && str_to_i64(limit, 1, LIST_MOST, &l->limit)) {
+        reply_refuse(rq, 400, "INVALID_LIMIT", "limit is a number from 1 to 200.");
+        return;
+    }
+    l->customer_id = customer.at ? arena_copy(rq->arena, customer).at : NULL;
+    l->after = after.len ? arena_copy(rq->arena, after).at : "00000000-0000-0000-0000-000000000000";
+    errand_go(&l->errand, atomic_load(&room->pool));
+}

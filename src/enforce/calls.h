@@ -1,0 +1,22 @@
+/* Calls over HTTP: the switch asks at set-up whether a customer may call, and tells how each call goes on. */
+#ifndef ENFORCE_CALLS_H
+#define ENFORCE_CALLS_H
+
+#include "auth/who.h"
+
+struct calls {
+    struct who *who;             /* writes the refusal of a frozen customer */
+    _Atomic(struct pool *) pool; /* NULL until the database is ready */
+};
+
+/* Behind who_guard, for admins: */
+void call_begin_handle(struct request *rq, const struct caller *caller, void *calls);    /* POST /v1/calls */
+void call_progress_handle(struct request *rq, const struct caller *caller, void *calls); /* POST …/{id}/progress */
+void call_hangup_handle(struct request *rq, const struct caller *caller, void *calls);   /* POST …/{id}/hangup */
+void call_show_handle(struct request *rq, const struct caller *caller, void *calls);     /* GET …/{id} */
+void calls_list_handle(struct request *rq, const struct caller *caller, void *calls);    /* GET /v1/calls */
+
+extern const struct statement *const calls_statements[];
+extern const size_t calls_statement_count;
+
+#endif

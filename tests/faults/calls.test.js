@@ -1,0 +1,117 @@
+// Calls under fault: set-up races freeze, at the API and at a real switch; many calls at once. ROUNDS says how often.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+import { after, before, describe, it } from 'node:test';
+
+import { begin, progress, rowsOf, talking } from '../service/lib/calls.js';
+import { addCustomer, env, freeze, frozenEverywhere, scene } from '../service/lib/customers.js';
+import { Kamailio } from '../service/lib/kamailio.js';
+import { serve } from '../service/lib/reclaim.js';
+import { pause, Stage, until } from '../service/lib/stage.js';
+
+const rounds = process.env.ROUNDS ? 20 * Number(process.env.ROUNDS) : 200;
+const many = 1000;
+
+const stage = new Stage();
+let db, server, second, board;
+before(async () => {
+  board = await Kamailio.plan(stage);
+  ({ db, server } = await scene(stage, { settings: board.env }));
+  second = await serve(stage, { database: db, env });
+  await board.start(server.address());
+});
+after(() => stage.end());
+
+const live = (customer) => db.query(`select id, status from reclaim.call_calls where customer_id = $1 and status <> 'hangup'`, [customer.id]);
+
+const dialogsOf = async (number) => (await board.dialogs()).filter((dialog) => dialog.from_uri === `sip:${number}@example.com`);
+
+/** Many set-ups, of every kind and at two instances, while the customer is frozen. */
+async function raceAtTheApi(n) {
+  const [customer, other] = [await addCustomer(db, { owner: false }), await addCustomer(db, { owner: false })];
+  const group = randomUUID();
+  const first = await talking(second, customer, { groupcall_id: group });
+  let frozenAt = Infinity;
+  const setUp = async (i) => {
+    await pause(Math.random() * 30);
+    const began = performance.now();
+    const [who, more] = [
+      [customer, {}],
+      [customer, { direction: 'incoming' }],
+      [other, { master_call_id: first.id }],
+      [other, { groupcall_id: group }],
+    ][i % 4];
+    const answer = await begin(i % 3 ? server : second, who, more);
+    assert.ok([201, 403].includes(answer.status), answer.body);
+    assert.ok(began < frozenAt || answer.status === 403, 'a call was set up after the freeze had been answered');
+    if (answer.status === 201 && i % 5 === 0) await progress(server, answer.json.id, 'progressing');
+    return answer;
+  };
+  const freezing = async () => {
+    await pause(Math.random() * 20);
+    const answer = await freeze(n % 2 ? server : second, customer.id);
+    frozenAt = performance.now();
+    assert.equal(answer.status, 200);
+  };
+  const [answers] = await Promise.all([Promise.all(Array.from({ length: 12 }, (_, i) => setUp(i))), freezing()]);
+  await frozenEverywhere(server, customer.id, ['calls']);
+  assert.deepEqual(await live(customer), []);
+  const chained = await db.query(`select id from reclaim.call_calls where customer_id = $1 and status <> 'hangup'`, [other.id]);
+  assert.deepEqual(chained, [], 'what was chained to it, or of its group call, is over too');
+  return answers.filter(({ status }) => status === 201).length;
+}
+
+/** Telephones that call while the customer is frozen. */
+async function raceAtTheSwitch(n) {
+  const customer = await addCustomer(db, { owner: false });
+  const [number, bob] = [`racer${n}`, `bob${n}`];
+  const phone = await board.phone('callee-answers', { calls: 20, trace: false });
+  await board.number(number, { customer });
+  await board.number(bob, { phone });
+  const caller = await board.phone('caller-races', { caller: number, callee: bob, calls: 20, rate: 200, trace: false });
+  await until('a first call', async () => (await rowsOf(db, customer)).length > 0);
+  await pause(Math.random() * 60);
+  await freeze(server, customer.id);
+  await until('all have called', () => caller.ended !== undefined);
+  await frozenEverywhere(server, customer.id, ['calls']);
+  assert.deepEqual(await dialogsOf(number), []);
+  assert.deepEqual(await live(customer), []);
+  return (await rowsOf(db, customer)).length;
+}
+
+describe('set-up and freeze', () => {
+  it(`never pass each other, in ${rounds} rounds`, async (t) => {
+    let admitted = 0;
+    for (let n = 0; n < rounds; n += 4) admitted += (await Promise.all([0, 1, 2, 3].map((i) => raceAtTheApi(n + i)))).reduce((a, b) => a + b);
+    t.diagnostic(`${admitted} of ${rounds * 12} set-ups came before the freeze`);
+    assert.ok(admitted > 0 && admitted < rounds * 12, 'nothing raced');
+  });
+
+  it('never pass each other at the switch', async (t) => {
+    let admitted = 0;
+    const count = Math.ceil(rounds / 10);
+    for (let n = 0; n < count; n++) admitted += await raceAtTheSwitch(n);
+    t.diagnostic(`${admitted} of ${count * 20} calls came before the freeze`);
+  });
+});
+
+describe('many calls', () => {
+  it(`${many} live calls of one customer all go down`, async (t) => {
+    const customer = await addCustomer(db);
+    const phone = await board.phone('callee-answers', { calls: many, trace: false });
+    await board.number('many', { customer });
+    await board.number('bobs', { phone });
+    const began = performance.now();
+    const caller = await board.phone('caller-talks', { caller: 'many', callee: 'bobs', calls: many, rate: 150, trace: false });
+    const count = async (status) => (await db.query('select count(*)::int from reclaim.call_calls where customer_id = $1 and status = $2', [customer.id, status]))[0].count;
+    await until('all of them talking', async () => (await count('progressing')) === many, 120_000);
+    t.diagnostic(`${many} calls set up in ${Math.round(performance.now() - began)} ms`);
+    await freeze(server, customer.id);
+    await Promise.all([caller.finished(120_000), phone.finished(120_000)]);
+    const { tm_deletion_scheduled: from, freeze: layers } = await frozenEverywhere(server, customer.id, ['calls']);
+    t.diagnostic(`all down ${Date.parse(layers.calls) - Date.parse(from)} ms after the freeze`);
+    assert.equal(await count('hangup'), many);
+    assert.deepEqual(await dialogsOf('many'), []);
+  });
+});
