@@ -5,11 +5,11 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, it } from 'node:test';
 
-import { addCustomer, asUser, canaryPassword, env, login, recoverOwn, unregister } from './lib/customers.js';
+import { addCustomer, asAdmin, asUser, canaryPassword, env, login, recoverOwn, unregister } from './lib/customers.js';
 import { assertDeleted, assertSent, requestCode, validate } from './lib/cleanup.js';
 import { FakeProvider } from './lib/fake-provider.js';
-import { probe } from './lib/http.js';
-import { addUser } from './lib/people.js';
+import { probe, request } from './lib/http.js';
+import { addCompany, addUser } from './lib/people.js';
 import { repository } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
@@ -54,6 +54,19 @@ it('a customer signs in, leaves and comes back', async () => {
   assert.equal((await login(server, customer.user.email, canaryPassword)).status, 200);
   assert.equal((await unregister(server, me, { password: canaryPassword })).json.status, 'frozen');
   assert.equal((await recoverOwn(server, me)).json.status, 'active');
+});
+
+it('a customer is deleted, and its user with it or, where a company still refers to it, unrecognisable', async () => {
+  for (const company of [false, true]) {
+    const customer = await addCustomer(db);
+    if (company) await addCompany(db, customer.user);
+    const answer = await request(server, { method: 'DELETE', path: `/v1/customers/${customer.id}`, headers: asAdmin() });
+    assert.equal(answer.status, 200, answer.body);
+    assert.equal(answer.json.status, 'deleted');
+    const [user] = await db.query('select email, encrypted_password from auth.users where id = $1', [customer.user.id]);
+    if (company) assert.deepEqual(user, { email: `deleted_${customer.user.id}@removed.invalid`, encrypted_password: '' });
+    else assert.equal(user, undefined);
+  }
 });
 
 it('the doctor has nothing to say against it', async () => {
