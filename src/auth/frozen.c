@@ -271,7 +271,11 @@ static enum err begin(struct frozen *f, struct why *why)
     f->note_at_ns = NEVER;
     f->note_most = NOTE_MOST;
     enum err e = pg_connect(f->pg, deadline_ns, why);
-    if (e || (e = pg_script(f->pg, session, deadline_ns, why)))
+    if (e)
+        return e;
+    if (pg_is_pooled(f->pg))
+        return why_set(why, ERR_INPUT, "a transaction pooler stands between: set RECLAIM_DATABASE_DIRECT_URL");
+    if ((e = pg_script(f->pg, session, deadline_ns, why)))
         return e;
     if ((e = load(f)))
         return why_set(why, e, "the frozen customers could not be read: %s", err_name(e));
