@@ -353,23 +353,28 @@ static void pass_on(struct request *rq, const struct guarded *route, const struc
     route->handle(rq, kept, route->room);
 }
 
+static bool may_pass(const struct guarded *route, const struct caller *c)
+{
+    if (c->admin && route->admits & ADMITS_ADMIN)
+        return true;
+    bool standing = c->standing == CUSTOMER_ACTIVE || (c->standing == CUSTOMER_FROZEN && route->admits & ADMITS_FROZEN);
+    return standing && route->admits & ADMITS_CUSTOMER;
+}
+
 static void admit(struct question *q)
 {
     struct request *rq = q->rq;
     const struct guarded *route = rq->route->room;
     const struct caller *c = &q->caller;
-    if (q->verdict != WHO_KNOWN)
-        who_refuse(rq, q);
-    else if (c->admin && route->admits & ADMITS_ADMIN)
+    bool known = q->verdict == WHO_KNOWN;
+    if (known && may_pass(route, c))
         pass_on(rq, route, c);
-    else if (c->standing == CUSTOMER_FROZEN && !(route->admits & ADMITS_FROZEN))
+    else if (known && c->standing == CUSTOMER_FROZEN && !(route->admits & ADMITS_FROZEN))
         who_refuse_frozen(route->who, rq, c);
-    else if (!(route->admits & ADMITS_CUSTOMER))
+    else if (known && !(route->admits & ADMITS_CUSTOMER))
         reply_refuse(rq, 403, "FORBIDDEN", "Only administrators may do this.");
-    else if (c->standing == CUSTOMER_NONE || c->standing == CUSTOMER_DELETED)
-        who_refuse(rq, q);
     else
-        pass_on(rq, route, c);
+        who_refuse(rq, q);
 }
 
 void who_guard(struct request *rq)
