@@ -1,3 +1,5 @@
+import fs from 'node:fs';
+
 import { jwtSecret, tokenOf } from '../tests/service/lib/customers.js';
 import { addKeys } from '../tests/service/lib/gate.js';
 import { until } from '../tests/service/lib/stage.js';
@@ -33,11 +35,20 @@ async function world(b, cluster, frozen) {
   return { server, token: { Authorization: `Bearer ${tokenOf({ sub: customers[0].owner })}` } };
 }
 
+/** What the server's threads have spent, in nanoseconds. */
+function spentBy(server) {
+  const tasks = `/proc/${server.pid}/task`;
+  return fs.readdirSync(tasks).reduce((sum, task) => sum + Number(fs.readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]), 0);
+}
+
 /** Answers per second; a few may not be the expected one, when a lease ran out or at the end. */
-async function load(server, path, headers, times) {
+async function load(server, path, headers, times, spent = []) {
+  const before = spentBy(server);
   const ended = await startLoad(server, { path, headers, callers, numbers: keyed, ...times }).ended;
   const right = ended.statuses[200] ?? 0;
   if (right < ended.answers * 0.99) throw new Error(`not let pass: ${JSON.stringify(ended)}`);
+  const answers = (ended.per_second * (times.warmMs + times.runMs)) / 1000;
+  spent.push((spentBy(server) - before) / 1000 / answers); // µs
   return ended.per_second;
 }
 
@@ -53,16 +64,19 @@ export async function bench(b) {
   const cluster = await startCluster(b.stage);
   const few = await world(b, cluster, 10);
   const keys = { 'X-API-Key': anyKey };
-  const constant = (headers) => () => load(few.server, '/constant-pass', headers, times);
-  const gate = (server, headers) => () => load(server, '/gate', headers, times);
+  const constant = (headers, spent) => () => load(few.server, '/constant-pass', headers, times, spent);
+  const gate = (server, headers, spent) => () => load(server, '/gate', headers, times, spent);
 
   for (const [name, headers] of Object.entries({ 'API keys': keys, 'tokens seen before': few.token })) {
     const before = await decisions(few.server);
-    const found = await b.compare(15, { ours: gate(few.server, headers), peer: constant(headers) }, `gate, ${name}`);
+    const spent = { ours: [], peer: [] };
+    const contest = { ours: gate(few.server, headers, spent.ours), peer: constant(headers, spent.peer) };
+    const found = await b.compare(15, contest, `gate, ${name}`);
     const after = await decisions(few.server);
     const asked = (after.database - before.database) / (after.database - before.database + after.memory - before.memory);
     b.measure(`decisions with ${name}, of constant answers`, { rounds: found.ratios, unit: 'times', atLeast: 0.9 });
     b.measure(`decisions per second with ${name}`, { rounds: found.ours, beside: [{ name: 'constant answers', values: found.peer }] });
+    b.measure(`processor time of a decision with ${name}`, { rounds: spent.ours, unit: 'µs', beside: [{ name: 'constant answers', values: spent.peer }] });
     b.measure(`of these, decided by the database, ${name}`, { rounds: [100 * asked], unit: '%', plot: false });
   }
 

@@ -271,17 +271,22 @@ static enum err begin(struct frozen *f, struct why *why)
     f->note_at_ns = NEVER;
     f->note_most = NOTE_MOST;
     enum err e = pg_connect(f->pg, deadline_ns, why);
-    if (e || (e = pg_script(f->pg, session, deadline_ns, why)))
+    if (e)
+        return e;
+    if (pg_is_pooled(f->pg))
+        return why_set(why, ERR_INPUT, "a transaction pooler stands between: set RECLAIM_DATABASE_DIRECT_URL");
+    if ((e = pg_script(f->pg, session, deadline_ns, why)))
         return e;
     if ((e = load(f)))
         return why_set(why, e, "the frozen customers could not be read: %s", err_name(e));
     return OK;
 }
 
-/* Until it is time for the next read or a notification says that there is something; false when it is time to stop. */
-static bool wait_for_next(struct frozen *f, int64_t began_ns)
+/* Until it is time for the next read or a notification says that there is something; false when it is time to stop. A
+ * busy machine makes reads slow: then they begin sooner, to be completed before the lease of the last runs out. */
+static bool wait_for_next(struct frozen *f, int64_t began_ns, int64_t took_ns)
 {
-    int64_t next_ns = began_ns + FROZEN_READ_EVERY_NS;
+    int64_t next_ns = began_ns + FROZEN_READ_EVERY_NS - 2 * took_ns;
     struct pollfd on[2] = {{.fd = f->stop_fd, .events = POLLIN}, {.fd = pg_socket(f->pg), .events = POLLIN}};
     if (told_to_stop(f, clock_ms_until(began_ns + WAKE_LEAST_NS, 50)))
         return false;
@@ -296,6 +301,7 @@ static bool keep_up(struct frozen *f, struct why *why)
     for (;;) {
         int64_t began_ns = clock_ns();
         enum err e = read_changes(f);
+        int64_t took_ns = clock_ns() - began_ns;
         if (e == ERR_FULL)
             e = load(f);
         else if (!e && f->note_at_ns != NEVER && clock_ns() >= f->note_at_ns)
@@ -305,7 +311,7 @@ static bool keep_up(struct frozen *f, struct why *why)
             return true;
         }
         pg_forget_notifications(f->pg);
-        if (!wait_for_next(f, began_ns))
+        if (!wait_for_next(f, began_ns, took_ns))
             return false;
         if (!pg_is_alive(f->pg)) {
             (void)why_set(why, ERR_CLOSED, "the connection ended");

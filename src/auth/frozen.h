@@ -1,8 +1,9 @@
 /* The frozen customers, in memory, and how long that knowledge may be trusted.
  *
- * A thread reads every 50 ms what changed, over a connection of its own, straight to the server. What it knows counts
- * only while its last completed read began less than FROZEN_LEASE_NS ago. So a freeze that is answered no sooner than
- * that after its commit is known, from the answer on, to everyone who dares to answer from memory. */
+ * A thread reads what changed every 50 ms, or oftener when reads are slow, over a connection of its own, straight to the
+ * server. What it knows counts only while its last completed read began less than FROZEN_LEASE_NS ago. So a freeze that
+ * is answered no sooner than that after its commit is known, from the answer on, to everyone who dares to answer from
+ * memory. */
 #ifndef AUTH_FROZEN_H
 #define AUTH_FROZEN_H
 

@@ -12,9 +12,9 @@
 #define SEEN_NS (60 * NS_PER_S)
 
 enum seen_kind {
-    SEEN_TOKEN = 1, /* by the token's SHA-256 */
-    SEEN_KEY,       /* by the API key's SHA-256 */
-    SEEN_USER,      /* by the SHA-256 of the user's id */
+    SEEN_TOKEN = 1, /* by the token's digest */
+    SEEN_KEY,       /* by the API key's */
+    SEEN_USER,      /* by that of the user's id */
 };
 
 struct seen_as {

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "auth/errand.h"
 #include "auth/seen.h"
 #include "base/json.h"
 #include "base/log.h"
@@ -104,7 +105,7 @@ static void settle(struct question *q)
 
 static struct digest digest_of_user(const char *user_id)
 {
-    return digest_sha256(str_of(user_id));
+    return digest_quick(str_of(user_id));
 }
 
 /* False when memory does not know, or may not be trusted. `by` is the credential, or the user a token names. */
@@ -198,12 +199,17 @@ static void looked_up(struct job *job, enum err e)
     settle(q);
 }
 
-static void ask_database(struct question *q)
+static void ask_database(const struct question *shown)
 {
-    struct pool *pool = atomic_load(&q->who->pool);
-    q->job = (struct job){look_up, looked_up, q->asked_ns + ASK_NS, q->rq->correlation_id};
-    if (!pool || pool_submit(pool, &q->job))
-        answer(q, WHO_UNSURE);
+    struct pool *pool = atomic_load(&shown->who->pool);
+    struct question unsure = *shown, *q = pool ? request_work(shown->rq, sizeof *q) : NULL;
+    if (q) {
+        *q = *shown;
+        q->job = (struct job){look_up, looked_up, q->asked_ns + ASK_NS, q->rq->correlation_id};
+        if (pool_submit(pool, &q->job) == OK)
+            return;
+    }
+    answer(&unsure, WHO_UNSURE);
 }
 
 /* --- what was shown --- */
@@ -213,17 +219,15 @@ static void judge_key(struct question *q, struct str key)
     q->kind = SEEN_KEY;
     q->caller.by_key = true;
     q->until_ns = INT64_MAX;
-    if (!access_key_is_one(key)) {
-        disbelieve(q, "INVALID_API_KEY", "The API key is not one of Reclaim's.");
-        return;
-    }
-    q->credential = digest_sha256(key);
+    q->credential = digest_quick(key);
     if (recall(q, SEEN_KEY, &q->credential)) {
         settle(q);
-        return;
+    } else if (access_key_is_one(key)) {
+        access_key_hash(q->who->config.key_hasher, key, q->key_hash);
+        ask_database(q);
+    } else {
+        disbelieve(q, "INVALID_API_KEY", "The API key is not one of Reclaim's.");
     }
-    access_key_hash(q->who->config.key_hasher, key, q->key_hash);
-    ask_database(q);
 }
 
 /* The monotonic instant that the wall clock's is now away. */
@@ -253,7 +257,7 @@ static void judge_token(struct question *q, struct str token)
 {
     q->kind = SEEN_TOKEN;
     if (token.len <= JWT_MAX) {
-        q->credential = digest_sha256(token);
+        q->credential = digest_quick(token);
         if (recall(q, SEEN_TOKEN, &q->credential)) {
             settle(q);
             return;
@@ -337,37 +341,51 @@ void who_refuse_frozen(struct who *who, struct request *rq, const struct caller 
 
 /* --- the guard of a route --- */
 
+/* The handler may keep the caller, so it goes to the request's work. */
+static void pass_on(struct request *rq, const struct guarded *route, const struct caller *c)
+{
+    struct caller *kept = request_work(rq, sizeof *kept);
+    if (!kept) {
+        reply_fault(rq, ERR_MEMORY);
+        return;
+    }
+    *kept = *c;
+    route->handle(rq, kept, route->room);
+}
+
+static bool may_pass(const struct guarded *route, const struct caller *c)
+{
+    if (c->admin && route->admits & ADMITS_ADMIN)
+        return true;
+    bool standing = c->standing == CUSTOMER_ACTIVE || (c->standing == CUSTOMER_FROZEN && route->admits & ADMITS_FROZEN);
+    return standing && route->admits & ADMITS_CUSTOMER;
+}
+
 static void admit(struct question *q)
 {
     struct request *rq = q->rq;
     const struct guarded *route = rq->route->room;
     const struct caller *c = &q->caller;
-    if (q->verdict != WHO_KNOWN)
-        who_refuse(rq, q);
-    else if (c->admin && route->admits & ADMITS_ADMIN)
-        route->handle(rq, c, route->room);
-    else if (c->standing == CUSTOMER_FROZEN && !(route->admits & ADMITS_FROZEN))
+    bool known = q->verdict == WHO_KNOWN;
+    if (known && may_pass(route, c))
+        pass_on(rq, route, c);
+    else if (known && c->standing == CUSTOMER_FROZEN && !(route->admits & ADMITS_FROZEN))
         who_refuse_frozen(route->who, rq, c);
-    else if (!(route->admits & ADMITS_CUSTOMER))
+    else if (known && !(route->admits & ADMITS_CUSTOMER))
         reply_refuse(rq, 403, "FORBIDDEN", "Only administrators may do this.");
-    else if (c->standing == CUSTOMER_NONE || c->standing == CUSTOMER_DELETED)
-        who_refuse(rq, q);
     else
-        route->handle(rq, c, route->room);
+        who_refuse(rq, q);
 }
 
 void who_guard(struct request *rq)
 {
     const struct guarded *route = rq->route->room;
-    struct question *q = request_work(rq, sizeof *q);
+    struct question q = {.rq = rq, .answered = admit};
     struct str body = rq->body.len ? arena_copy(rq->arena, rq->body) : STR("");
-    if (!q || !body.at) {
-        reply_refuse(rq, 503, "UNAVAILABLE",
-                     "Reclaim has no memory left for this request. Please try again in a moment.");
+    if (!body.at) {
+        reply_fault(rq, ERR_FULL);
         return;
     }
     rq->body = body;
-    q->rq = rq;
-    q->answered = admit;
-    who_ask(route->who, q);
+    who_ask(route->who, &q);
 }

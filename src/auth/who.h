@@ -42,7 +42,8 @@ enum who_verdict {
     WHO_UNSURE,          /* the database cannot be asked: 503 */
 };
 
-struct question { /* a member of what asks; of the request's work */
+/* May lie on the stack: `answered` gets it, or its copy in the request's work. */
+struct question {
     struct request *rq;
     struct caller caller; /* with WHO_KNOWN */
     enum who_verdict verdict;
@@ -54,7 +55,7 @@ struct question { /* a member of what asks; of the request's work */
     struct who *who;
     struct job job;
     enum seen_kind kind;
-    struct digest credential; /* the SHA-256 of what was shown */
+    struct digest credential; /* of what was shown */
     char key_hash[DIGEST_HEX_LEN + 1];
     int64_t asked_ns, until_ns; /* from when, and for how long, the answer may be remembered */
 };

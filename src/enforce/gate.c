@@ -52,12 +52,6 @@ static void decide(struct question *q)
 
 void gate_handle(struct request *rq)
 {
-    struct question *q = request_work(rq, sizeof *q);
-    if (!q) {
-        who_refuse(rq, &(struct question){.verdict = WHO_UNSURE});
-        return;
-    }
-    q->rq = rq;
-    q->answered = decide;
-    who_ask(rq->route->room, q);
+    struct question q = {.rq = rq, .answered = decide};
+    who_ask(rq->route->room, &q);
 }
