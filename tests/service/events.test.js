@@ -1,7 +1,6 @@
 // Events on their way from the outbox to a real RabbitMQ: shape, order, nothing lost, nothing blocked.
 
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
 import { addCustomers, change, fold, states } from './lib/changes.js';
@@ -89,9 +88,7 @@ describe('events', () => {
 
   it('an event that no queue is bound for is noticed, kept, and delivered on request', async (t) => {
     const own = await cluster.database(t);
-    const vhost = `v${randomUUID().slice(0, 8)}`;
-    await broker.control('add_vhost', vhost);
-    await broker.control('set_permissions', '-p', vhost, 'reclaim', '.*', '.*', '.*');
+    const vhost = await broker.addVhost();
     const settings = { RECLAIM_AMQP_URL: `${broker.url()}/${vhost}` };
     const lonely = await serve(t, { database: own, env: settings });
     const [first, second] = await addCustomers(own, 2);
@@ -160,9 +157,7 @@ describe('events', () => {
   });
 
   it('doctor says what the broker lacks', async (t) => {
-    const vhost = `v${randomUUID().slice(0, 8)}`;
-    await broker.control('add_vhost', vhost);
-    await broker.control('set_permissions', '-p', vhost, 'reclaim', '.*', '.*', '.*');
+    const vhost = await broker.addVhost();
     const { stdout, code } = await run(t, ['doctor'], { database: db, env: { RECLAIM_AMQP_URL: `${broker.url()}/${vhost}` } });
     assert.equal(code, 0, stdout);
     assert.match(stdout, /^warn {2}the broker has no reclaim\.events yet/m);
