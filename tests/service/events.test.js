@@ -1,11 +1,13 @@
 // Events on their way from the outbox to a real RabbitMQ: shape, order, nothing lost, nothing blocked.
 
 import assert from 'node:assert/strict';
-import { randomUUID } from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { addCustomers, change, fold, states } from './lib/changes.js';
 import { ops } from './lib/events.js';
+import { repository } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { valueOf } from './lib/prometheus.js';
 import { Broker, exchange, Subscriber } from './lib/rabbitmq.js';
@@ -89,9 +91,7 @@ describe('events', () => {
 
   it('an event that no queue is bound for is noticed, kept, and delivered on request', async (t) => {
     const own = await cluster.database(t);
-    const vhost = `v${randomUUID().slice(0, 8)}`;
-    await broker.control('add_vhost', vhost);
-    await broker.control('set_permissions', '-p', vhost, 'reclaim', '.*', '.*', '.*');
+    const vhost = await broker.addVhost();
     const settings = { RECLAIM_AMQP_URL: `${broker.url()}/${vhost}` };
     const lonely = await serve(t, { database: own, env: settings });
     const [first, second] = await addCustomers(own, 2);
@@ -117,6 +117,29 @@ describe('events', () => {
     const none = await run(t, ['events', 'redrive', rows[1].id], { database: own, env: settings });
     assert.equal(none.code, 1);
     assert.match(none.stderr, /there is no dead letter/);
+  });
+
+  it('what a full queue refuses is sent again until it is taken', async (t) => {
+    const own = await cluster.database(t);
+    const vhost = await broker.addVhost();
+    const channel = await broker.channel(t, { vhost });
+    await channel.assertExchange(exchange, 'topic', { durable: true });
+    await channel.assertQueue('narrow', { durable: true, arguments: { 'x-max-length': 5, 'x-overflow': 'reject-publish' } });
+    await channel.bindQueue('narrow', exchange, '#');
+    const pushing = await serve(t, { database: own, env: { RECLAIM_AMQP_URL: `${broker.url()}/${vhost}` } });
+    const customers = await addCustomers(own, 4);
+    for (let n = 0; n < 40; n++) await change(own, customers[n % 4]);
+    await until('refusals', async () => valueOf(await ops(pushing), 'reclaim_events_refused_total') > 0);
+    const arrived = [];
+    await channel.consume('narrow', (message) => {
+      arrived.push(JSON.parse(message.content.toString()));
+      channel.ack(message);
+    });
+    await published(own);
+    const rows = await own.query('select id from reclaim.event_outbox');
+    await until('all of them', () => rows.every(({ id }) => arrived.some((event) => event.id === id)));
+    assert.deepEqual(fold(arrived), await states(own));
+    assert.deepEqual(await own.query('select 1 from reclaim.event_returns'), []);
   });
 
   it('events tail follows the outbox, from now or from a position', async (t) => {
@@ -160,9 +183,7 @@ describe('events', () => {
   });
 
   it('doctor says what the broker lacks', async (t) => {
-    const vhost = `v${randomUUID().slice(0, 8)}`;
-    await broker.control('add_vhost', vhost);
-    await broker.control('set_permissions', '-p', vhost, 'reclaim', '.*', '.*', '.*');
+    const vhost = await broker.addVhost();
     const { stdout, code } = await run(t, ['doctor'], { database: db, env: { RECLAIM_AMQP_URL: `${broker.url()}/${vhost}` } });
     assert.equal(code, 0, stdout);
     assert.match(stdout, /^warn {2}the broker has no reclaim\.events yet/m);
@@ -219,8 +240,10 @@ describe('without RabbitMQ', () => {
     const [id] = await addCustomers(db, 1);
     const row = await change(db, id);
     await until('the notification', () => heard.includes('reclaim_events'));
-    const [read] = await db.query('select id, sequence::int, type, customer_id, payload from reclaim.event_outbox where position > $1 order by position', [row.position - 1]);
-    assert.deepEqual([read.id, read.sequence, read.type, read.payload.status], [row.id, row.sequence, 'customer_frozen', 'frozen']);
+    const [, documented] = /```sql\n(SELECT position[^;]*);\n```/.exec(fs.readFileSync(path.join(repository, 'docs/events.md'), 'utf8'));
+    const [read] = await db.query(documented, [row.position - 1]);
+    assert.equal(read.settled, false);
+    assert.deepEqual([read.id, Number(read.sequence), read.type, read.payload.status], [row.id, row.sequence, 'customer_frozen', 'frozen']);
     assert.equal(server.lines.filter((line) => /broker|relay|receipts/.test(line.event)).length, 0);
     const doctor = await run(t, ['doctor'], { database: db });
     assert.match(doctor.stdout, /^ok {4}broker: none set/m);

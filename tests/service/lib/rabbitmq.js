@@ -31,6 +31,8 @@ function certificates(home) {
   openssl('x509', '-req', '-in', 'server.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'names', '-out', 'server.pem');
 }
 
+let vhosts = 0;
+
 export class Broker {
   /** `tls` adds a second listener. `wait` false returns while it still starts. */
   static async start(scope, { tls = false, wait = true } = {}) {
@@ -161,6 +163,14 @@ export class Broker {
     const channel = await connection.createConfirmChannel();
     channel.on('error', () => {});
     return channel;
+  }
+
+  /** A virtual host with nothing in it; its name. */
+  async addVhost() {
+    const name = `v${++vhosts}`;
+    const everything = '<<".*">>, <<".*">>, <<".*">>';
+    await this.control('eval', `rabbit_vhost:add(<<"${name}">>, <<"t">>), rabbit_auth_backend_internal:set_permissions(<<"${user}">>, <<"${name}">>, ${everything}, <<"t">>).`);
+    return name;
   }
 
   /** rabbitmqctl, which takes some seconds to start. */
