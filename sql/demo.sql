@@ -83,3 +83,36 @@ INSERT INTO reclaim.billing_accounts (id, customer_id, name, balance_micros)
   WHERE customer.id BETWEEN 'e0000000-0000-4000-8000-000000000001' AND 'e0000000-0000-4000-8000-000000000999'
     AND customer.status <> 'deleted'
   ON CONFLICT DO NOTHING;
+
+-- The services of a telephone company that keep something of a customer, with a table each: half of them only mark what is
+-- deleted. What was erased stays erased.
+DO $$
+DECLARE
+  v_name text;
+  v_table text;
+  v_number integer := 0;
+BEGIN
+  IF pg_catalog.to_regnamespace('demo') IS NULL THEN
+    CREATE SCHEMA demo;
+  END IF;
+  FOREACH v_name IN ARRAY ARRAY['tag', 'agent', 'number', 'flow', 'campaign', 'queue', 'contact', 'accesskey', 'conversation',
+      'call', 'conference', 'route', 'storage', 'billing'] LOOP
+    v_number := v_number + 1;
+    v_table := 'demo.' || v_name || '_' || v_name || 's';
+    IF pg_catalog.to_regclass(v_table) IS NULL THEN
+      EXECUTE pg_catalog.format('CREATE TABLE %s (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, customer_id uuid NOT NULL,
+        name text NOT NULL DEFAULT %L, tm_create timestamptz NOT NULL DEFAULT pg_catalog.now(), tm_delete timestamptz)', v_table, '');
+      EXECUTE pg_catalog.format('CREATE INDEX ON %s (customer_id)', v_table);
+    END IF;
+    EXECUTE pg_catalog.format('INSERT INTO %1$s (customer_id, name)
+      SELECT c.id, $1 || n || $2 || c.name FROM reclaim.customer_customers c, pg_catalog.generate_series(1, $3) AS n
+      WHERE c.status <> $4 AND c.id BETWEEN $5 AND $6 AND NOT EXISTS (SELECT FROM %1$s t WHERE t.customer_id = c.id)', v_table)
+      USING v_name || ' ', ' of ', 1 + v_number % 4, 'deleted', 'e0000000-0000-4000-8000-000000000001'::uuid,
+        'e0000000-0000-4000-8000-000000000999'::uuid;
+    IF NOT EXISTS (SELECT FROM reclaim.cascade_participants WHERE name = v_name) THEN
+      PERFORM reclaim.cascade_add(v_name, v_table, 'customer_id', CASE WHEN v_number % 2 = 0 THEN 'tm_delete' END,
+        CASE WHEN v_number % 2 = 0 THEN '{name}'::text[] END, NULL, false);
+    END IF;
+  END LOOP;
+END
+$$;

@@ -310,13 +310,13 @@ BEGIN
 END
 $$;
 
--- Customers whose last receipt this may have been. Others that write receipts of the same customer wait here, and the
--- question is asked in a statement of its own, which sees what they wrote.
+-- Customers whose last receipt this may have been. Whoever writes receipts settles one after the other, until it commits:
+-- of two last receipts the second sees the first, since the question is a statement of its own.
 CREATE FUNCTION reclaim.erasures_settle(p_ids uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 BEGIN
-  PERFORM FROM reclaim.erasures WHERE customer_id = ANY (p_ids) ORDER BY customer_id FOR UPDATE;
+  PERFORM pg_advisory_xact_lock(7233173838382854248);
   UPDATE reclaim.erasures e SET completed_at = clock_timestamp()
     WHERE e.customer_id = ANY (p_ids) AND e.completed_at IS NULL AND NOT EXISTS (
       SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = e.customer_id AND r.status <> 'done');

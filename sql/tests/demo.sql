@@ -1,6 +1,6 @@
 -- The demonstration's people, on top of sql/standalone.sql.
 BEGIN;
-SELECT plan(10);
+SELECT plan(13);
 
 \ir ../demo.sql
 
@@ -39,6 +39,13 @@ SELECT is_empty(
       ELSE encrypted_password <> tap.crypt('demo-password', encrypted_password) END$$,
   'everybody who has a password has the one that is told');
 
+SELECT is((SELECT count(*) FROM reclaim.cascade_participants p WHERE reclaim.cascade_lack(p) IS NULL), 14::bigint,
+  'fourteen services take part in erasures');
+SELECT isnt_empty($$SELECT FROM demo.contact_contacts JOIN reclaim.customer_customers c ON c.id = customer_id AND c.status = 'active'$$,
+  'they have something of the customers');
+DELETE FROM demo.tag_tags;
+UPDATE reclaim.customer_customers SET status = 'deleted' WHERE id = 'e0000000-0000-4000-8000-000000000101';
+
 -- What happens meanwhile: an orphan is deleted and registers again, another stays deleted.
 DELETE FROM auth.users WHERE email IN ('uma@example.com', 'viktor@example.com');
 INSERT INTO auth.users (id, email) VALUES ('00000000-0000-4000-8000-000000000001', 'viktor@example.com');
@@ -48,6 +55,9 @@ CREATE TEMPORARY TABLE people ON COMMIT DROP AS SELECT * FROM auth.users;
 SELECT set_eq('SELECT email FROM auth.users EXCEPT SELECT email FROM people', ARRAY['uma@example.com'],
   'whoever is missing comes back when it is repeated');
 SELECT is_empty('SELECT * FROM people EXCEPT SELECT * FROM auth.users', 'and nobody is changed');
+
+SELECT is_empty($$SELECT FROM demo.tag_tags WHERE customer_id = 'e0000000-0000-4000-8000-000000000101'$$,
+  'and what was erased of a deleted customer does not come back');
 
 SELECT * FROM finish();
 ROLLBACK;

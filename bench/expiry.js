@@ -1,0 +1,124 @@
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { tableOf } from '../tests/service/lib/erasure.js';
+import { run } from '../tests/service/lib/reclaim.js';
+import { pause } from '../tests/service/lib/stage.js';
+import { residentBytes } from './lib/process.js';
+import { start } from './lib/tool.js';
+import { migrate, startCluster, startServer } from './lib/world.js';
+
+export const about = 'a million customers past their grace: deleted and erased from two tables, against the same as plain statements by psql';
+
+const script = fileURLToPath(new URL('peers/expiry.sql', import.meta.url));
+const participants = ['contact', 'tag'];
+
+/** Frozen a month ago, each with a login, a key, a billing account, an event, and a row at both participants. */
+async function fill(scope, cluster, count) {
+  const database = await cluster.database(scope);
+  await migrate(scope, database);
+  for (const name of participants) {
+    await database.query(`create table ${tableOf(name)} (id bigint generated always as identity primary key, customer_id uuid not null,
+      note text not null default '', tm_delete timestamptz)`);
+    await database.query(`create index on ${tableOf(name)} (customer_id)`);
+  }
+  await database.query(
+    `insert into auth.users (email, encrypted_password) select 'many.' || n || '@example.com', 'x' from generate_series(1, $1::int) n`,
+    [count],
+  );
+  await database.query(`insert into reclaim.customer_customers (name, detail, email, phone_number, address, webhook_uri, owner_user_id, status, tm_deletion_scheduled)
+    select 'Someone', 'Details', email, '+15550100', 'Street 1', 'https://hook.example.com/', id, 'frozen', clock_timestamp() - interval '31 days' - random() * interval '5 days'
+    from auth.users`);
+  await database.query('insert into reclaim.access_keys (customer_id, key_hash) select id, id::text from reclaim.customer_customers');
+  await database.query(`insert into reclaim.billing_accounts (customer_id, name, status) select id, 'Account', 'frozen' from reclaim.customer_customers`);
+  await database.query(`insert into reclaim.event_outbox (sequence, type, customer_id, payload, published_at)
+    select 0, 'customer_frozen', c.id, reclaim.customer_object(c)::jsonb, now() from reclaim.customer_customers c`);
+  for (const [n, name] of participants.entries()) {
+    await database.query(`insert into ${tableOf(name)} (customer_id, note) select id, 'something' from reclaim.customer_customers`);
+    const soft = n % 2 ? ['--soft-delete', 'tm_delete', '--scrub', 'note'] : [];
+    const { code, stderr } = await run(scope, ['cascade', 'add', name, '--table', tableOf(name), '--column', 'customer_id', ...soft], { database });
+    if (code !== 0) throw new Error(stderr);
+  }
+  await database.query('vacuum analyze');
+  await database.query('checkpoint');
+  return database;
+}
+
+const numberOf = async (database, sql) => Number(Object.values((await database.query(sql))[0])[0]);
+
+async function check(database, count) {
+  const wanted = {
+    'customers deleted': [`select count(*) from reclaim.customer_customers where status = 'deleted' and email like 'deleted\\_%'`, count],
+    events: [`select count(*) from reclaim.event_outbox where type = 'customer_deleted'`, count],
+    'erasures complete': ['select count(*) from reclaim.erasures where completed_at is not null', count],
+    receipts: [`select count(*) from reclaim.cascade_receipts where status = 'done' and rows = 1`, count * participants.length],
+    logins: ['select count(*) from auth.users', 0],
+    'rows left': [`select count(*) from ${tableOf('contact')}`, 0],
+  };
+  for (const [what, [sql, expected]] of Object.entries(wanted)) {
+    const found = await numberOf(database, sql);
+    if (found !== expected) throw new Error(`${what}: ${found}, not ${expected}`);
+  }
+}
+
+/** Instants at which tenths of the customers were through, and the server's memory by then. */
+async function watch(server, count, progress) {
+  const tenths = [];
+  let seen = 0;
+  while (tenths.length < 10) {
+    seen = await progress();
+    while (tenths.length < 10 && seen >= (count * (tenths.length + 1)) / 10)
+      tenths.push({ at: performance.now(), bytes: residentBytes(server.pid) });
+    await pause(count >= 100_000 ? 200 : 10);
+  }
+  return tenths;
+}
+
+async function ours(scope, cluster, count) {
+  const database = await fill(scope, cluster, count);
+  const began = performance.now();
+  const server = await startServer(scope, database, { RECLAIM_EXPIRY_INTERVAL: '1h' });
+  const ready = performance.now();
+  const [expired, erased] = await Promise.all([
+    watch(server, count, () => numberOf(database, `select count(*) from reclaim.erasures`)),
+    watch(server, count, () => numberOf(database, 'select count(*) from reclaim.erasures where completed_at is not null')),
+  ]);
+  const seconds = (erased.at(-1).at - began) / 1000;
+  await server.stop();
+  await check(database, count);
+  const first = expired[0].at - ready;
+  const last = expired[9].at - expired[8].at;
+  return { rate: count / seconds, expiring: (count * 1000) / (expired[9].at - ready), steadiness: first / last, memory: [0, 4, 9].map((n) => erased[n].bytes / 2 ** 20) };
+}
+
+async function peer(scope, cluster, count) {
+  const database = await fill(scope, cluster, count);
+  const { host, port, user } = cluster.connection();
+  const began = performance.now();
+  await start('psql', ['-Xq', '-h', host, '-p', port, '-U', user, '-d', database.name, '-f', script]).ended;
+  const seconds = (performance.now() - began) / 1000;
+  await check(database, count);
+  return count / seconds;
+}
+
+export async function bench(b) {
+  const count = Number(process.env.RECLAIM_BENCH_CUSTOMERS) || (b.smoke ? 2_000 : 1_000_000);
+  const cluster = await startCluster(b.stage, { max_wal_size: '8GB' });
+  const runs = [];
+  const found = await b.compare(count > 200_000 ? 1 : 3, {
+    ours: async (scope) => {
+      runs.push(await ours(scope, cluster, count));
+      return runs.at(-1).rate;
+    },
+    peer: (scope) => peer(scope, cluster, count),
+  });
+  const size = count.toLocaleString('en');
+  const column = (name) => runs.map((one) => one[name]);
+  b.note(`${path.basename(script)} works on whole tables in two transactions; ours on batches of 500, each durable on its own`);
+  b.measure(`${size} customers deleted and erased, of psql`, { rounds: found.ratios, unit: 'times', atLeast: 0.5 });
+  b.measure('customers a second', { rounds: found.ours, beside: [{ name: 'psql', values: found.peer }] });
+  b.measure('customers a second, expiry alone', { rounds: column('expiring') });
+  b.measure('rate of the last tenth, of the first', { rounds: column('steadiness'), unit: 'times', atLeast: 0.8 });
+  for (const [n, part] of ['10 %', '50 %', '100 %'].entries()) b.measure(`memory at ${part}`, { rounds: runs.map((one) => one.memory[n]), unit: 'MiB', plot: false });
+  b.measure('memory at 100 %, of that at 10 %', { rounds: runs.map((one) => one.memory[2] / one.memory[0]), unit: 'times', atMost: 1.25 });
+}

@@ -1,0 +1,47 @@
+-- The end of every customer whose grace is over, as plain statements over whole tables: what src/customers/expiry.c and
+-- src/cascade/eraser.c do in batches, without their waiting for anybody. Measured by bench/expiry.js.
+\set ON_ERROR_STOP on
+SET search_path = pg_catalog;
+BEGIN;
+CREATE TEMPORARY TABLE gone ON COMMIT DROP AS
+  SELECT id, owner_user_id FROM reclaim.customer_customers
+  WHERE status = 'frozen' AND hold_at IS NULL AND tm_deletion_scheduled <= clock_timestamp() - interval '30 days' FOR UPDATE;
+ANALYZE gone;
+UPDATE reclaim.event_outbox o SET payload = payload || jsonb_build_object('name', 'deleted_user_' || customer_id,
+    'email', 'deleted_' || customer_id || '@removed.invalid', 'detail', '', 'phone_number', '', 'address', '',
+    'webhook_method', '', 'webhook_uri', '')
+  FROM gone WHERE o.customer_id = gone.id;
+UPDATE reclaim.customer_log l SET detail = '' FROM gone WHERE l.customer_id = gone.id AND l.detail <> '';
+UPDATE reclaim.customer_customers c SET name = 'deleted_user_' || c.id, detail = '',
+    email = 'deleted_' || c.id || '@removed.invalid', phone_number = '', address = '', webhook_method = '',
+    webhook_uri = '', hold_reason = NULL, hold_at = NULL, status = 'deleted', tm_delete = clock_timestamp()
+  FROM gone WHERE c.id = gone.id;
+INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)
+  SELECT c.version, 'customer_deleted', c.id, reclaim.customer_object(c)::jsonb
+  FROM reclaim.customer_customers c JOIN gone ON gone.id = c.id;
+INSERT INTO reclaim.customer_log (customer_id, action, actor, outcome) SELECT id, 'expire', 'system', 'done' FROM gone;
+UPDATE reclaim.access_keys k SET revoked_at = coalesce(revoked_at, clock_timestamp()), name = '' FROM gone WHERE k.customer_id = gone.id;
+UPDATE reclaim.billing_accounts b SET status = 'deleted', tm_delete = coalesce(tm_delete, clock_timestamp()), name = ''
+  FROM gone WHERE b.customer_id = gone.id;
+DELETE FROM reclaim.reminders r USING gone WHERE r.customer_id = gone.id;
+DELETE FROM auth.users u USING gone WHERE u.id = gone.owner_user_id;
+INSERT INTO reclaim.cascade_receipts (customer_id, participant)
+  SELECT gone.id, p.name FROM gone CROSS JOIN reclaim.cascade_participants p;
+INSERT INTO reclaim.erasures (customer_id) SELECT id FROM gone;
+COMMIT;
+
+BEGIN;
+WITH page AS (DELETE FROM public.service_contact t USING reclaim.erasures e WHERE t.customer_id = e.customer_id RETURNING t.customer_id),
+  sums AS (SELECT customer_id, count(*) AS rows FROM page GROUP BY 1)
+UPDATE reclaim.cascade_receipts r SET rows = sums.rows, status = 'done', tries = 1, first_tried_at = clock_timestamp(),
+    last_tried_at = clock_timestamp(), done_at = clock_timestamp()
+  FROM sums WHERE r.customer_id = sums.customer_id AND r.participant = 'contact';
+WITH page AS (UPDATE public.service_tag t SET tm_delete = clock_timestamp(), note = '' FROM reclaim.erasures e
+    WHERE t.customer_id = e.customer_id AND t.tm_delete IS NULL RETURNING t.customer_id),
+  sums AS (SELECT customer_id, count(*) AS rows FROM page GROUP BY 1)
+UPDATE reclaim.cascade_receipts r SET rows = sums.rows, status = 'done', tries = 1, first_tried_at = clock_timestamp(),
+    last_tried_at = clock_timestamp(), done_at = clock_timestamp()
+  FROM sums WHERE r.customer_id = sums.customer_id AND r.participant = 'tag';
+UPDATE reclaim.erasures e SET completed_at = clock_timestamp() WHERE NOT EXISTS (
+  SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = e.customer_id AND r.status <> 'done');
+COMMIT;
