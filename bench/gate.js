@@ -1,6 +1,6 @@
 import fs from 'node:fs';
 
-import { jwtSecret, tokenOf } from '../tests/service/lib/customers.js';
+import { freeze, jwtSecret, tokenOf } from '../tests/service/lib/customers.js';
 import { addKeys } from '../tests/service/lib/gate.js';
 import { until } from '../tests/service/lib/stage.js';
 import { startLoad } from './lib/load.js';
@@ -32,7 +32,7 @@ async function world(b, cluster, frozen) {
   await database.query('vacuum analyze');
   const server = await startServer(b.stage, database, { RECLAIM_JWT_SECRET: jwtSecret, RECLAIM_TEST_CONSTANT: '1' });
   await until('all frozen customers in memory', async () => (await Metrics.of(server)).value('reclaim_frozen_customers') === frozen);
-  return { server, token: { Authorization: `Bearer ${tokenOf({ sub: customers[0].owner })}` } };
+  return { server, database, token: { Authorization: `Bearer ${tokenOf({ sub: customers[0].owner })}` } };
 }
 
 /** What the server's threads have spent, in nanoseconds. */
@@ -58,6 +58,22 @@ const decisions = async (server) => {
   return { memory: by('memory'), database: by('database') };
 };
 
+/** Freezes one after another while others keep asking at the gate: from commit to answer, the 99th percentile in ms. */
+async function freezeTimes({ server, database }, count) {
+  const rows = await database.query('insert into reclaim.customer_customers (name) select $1 from generate_series(1, $2::int) returning id', ['Someone', count]);
+  const asking = startLoad(server, { path: '/gate', headers: { 'X-API-Key': anyKey }, callers: 2, numbers: keyed, runMs: 600_000 });
+  const took = [];
+  for (const { id } of rows) {
+    const { status, json } = await freeze(server, id);
+    if (status !== 200) throw new Error(`freeze: ${status}`);
+    took.push(Date.now() - Date.parse(json.tm_deletion_scheduled));
+  }
+  asking.stop();
+  await asking.ended.catch(() => {});
+  took.sort((x, y) => x - y);
+  return took[Math.ceil(took.length * 0.99) - 1];
+}
+
 export async function bench(b) {
   const many = b.smoke ? 20_000 : 1_000_000;
   const times = b.smoke ? { warmMs: 100, runMs: 300 } : { warmMs: 300, runMs: 1500 };
@@ -79,6 +95,9 @@ export async function bench(b) {
     b.measure(`processor time of a decision with ${name}`, { rounds: spent.ours, unit: 'µs', beside: [{ name: 'constant answers', values: spent.peer }] });
     b.measure(`of these, decided by the database, ${name}`, { rounds: [100 * asked], unit: '%', plot: false });
   }
+
+  const times99 = await b.rounds(5, () => freezeTimes(few, b.smoke ? 5 : 100));
+  b.measure("from a freeze's commit to its answer, p99", { rounds: times99, unit: 'ms', atMost: 150 });
 
   const crowd = await world(b, cluster, many);
   const found = await b.compare(15, { ours: gate(crowd.server, keys), peer: gate(few.server, keys) }, `gate, ${many} frozen beside 10`);
