@@ -139,10 +139,22 @@ static void times_are_written_for_people(void **state UNUSED)
     }
 }
 
+static void microseconds_are_written_as_the_api_has_them(void **state UNUSED)
+{
+    char text[28];
+    clock_format_us(INT64_C(1771243200000001), text);
+    assert_string_equal(text, "2026-02-16T12:00:00.000001Z");
+    clock_format_us(-1, text);
+    assert_string_equal(text, "1969-12-31T23:59:59.999999Z");
+    clock_format_us(INT64_MAX, text);
+    assert_string_equal(text, "9999-12-31T23:59:59.999999Z");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_goes_forward),
+        cmocka_unit_test(microseconds_are_written_as_the_api_has_them),
         cmocka_unit_test(a_shift_moves_both_clocks_either_way),
         cmocka_unit_test(no_shift_is_lost_between_threads),
         cmocka_unit_test(sleepers_get_the_instant_of_the_systems_clock),

@@ -13,6 +13,11 @@ static void check_hex(struct digest d, const char *want)
 }
 
 /* FIPS 180's examples, and the million of a's. */
+static void the_quick_digest_is_blake2b(void **state UNUSED)
+{
+    check_hex(digest_quick(STR("abc")), "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
+}
+
 static void sha256_agrees_with_its_standard(void **state UNUSED)
 {
     check_hex(digest_sha256(STR("")), "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
@@ -143,6 +148,7 @@ static void a_wiped_secret_is_gone_and_its_neighbour_stays(void **state UNUSED)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_quick_digest_is_blake2b),
         cmocka_unit_test(sha256_agrees_with_its_standard),
         cmocka_unit_test(hmac_agrees_with_rfc_4231),
         cmocka_unit_test(derived_keys_agree_with_rfc_5869),
