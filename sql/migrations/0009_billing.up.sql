@@ -6,8 +6,8 @@
 
 -- The time that billing goes by. A function of its own, so that tests can move it.
 CREATE FUNCTION reclaim.billing_clock() RETURNS timestamptz
-LANGUAGE sql VOLATILE
-AS 'SELECT pg_catalog.clock_timestamp()';
+LANGUAGE sql VOLATILE SET search_path = pg_catalog
+AS 'SELECT clock_timestamp()';
 
 -- Usage that occurred from frozen_at on, and before thawed_at, is never charged.
 CREATE TABLE reclaim.billing_freezes (
@@ -436,8 +436,8 @@ $$;
 
 -- 5 seconds, doubled each time, up to an hour.
 CREATE FUNCTION reclaim.billing_pause(p_tries integer) RETURNS interval
-LANGUAGE sql IMMUTABLE
-AS $$ SELECT least(interval '5 seconds' * pg_catalog.power(2, least(greatest(p_tries, 1) - 1, 20)), interval '1 hour') $$;
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog
+AS $$ SELECT least(interval '5 seconds' * power(2, least(greatest(p_tries, 1) - 1, 20)), interval '1 hour') $$;
 
 -- Charges what is due, up to p_most subscriptions, oldest first. Each account is a step of its own: one that is locked, or
 -- fails, is left for later and keeps nobody else waiting.

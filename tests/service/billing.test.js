@@ -19,6 +19,7 @@ import {
   validBalance,
 } from './lib/billing.js';
 import { addBillingAccount, addCustomer, addKey, asKey, assertError, asUser, auditOf, bearer, freeze, recover, scene } from './lib/customers.js';
+import { remove } from './lib/erasure.js';
 import { ops } from './lib/http.js';
 import { parseMetrics, valueOf } from './lib/prometheus.js';
 import { Stage, until } from './lib/stage.js';
@@ -335,6 +336,23 @@ describe('accounts', () => {
     await recover(server, customer.id);
     assert.equal((await showAccount(server, account.id)).json.status, 'deleted');
     assertError(await charge(server, chargeOf(account, 1)), 403, 'ACCOUNT_DELETED');
+  });
+
+  it('of a customer who is deleted are deleted with it, and charged no more, not even for earlier usage', async () => {
+    for (const first of ['active', 'frozen']) {
+      const { customer, account } = await addAccount();
+      const earlier = await clockOf(db);
+      const { json: subscription } = await subscribe(server, { billing_account_id: account.id, amount_micros: 1, period: '30d', first_charge_at: '2999-01-01T00:00:00Z' });
+      if (first === 'frozen') await freeze(server, customer.id);
+      assert.equal((await remove(server, customer.id)).status, 200);
+      const { json } = await showAccount(server, account.id);
+      assert.equal(json.status, 'deleted');
+      assert.ok(json.tm_delete);
+      assertError(await charge(server, chargeOf(account, 1)), 403, 'ACCOUNT_DELETED');
+      assertError(await charge(server, chargeOf(account, 1, { occurred_at: earlier })), 403, 'ACCOUNT_DELETED');
+      assert.deepEqual((await validBalance(server, account.id, 1)).json, { valid: false, reason: 'ACCOUNT_DELETED' });
+      assert.equal((await showSubscription(server, subscription.id)).json.status, 'ended');
+    }
   });
 
   it('say whether a balance is valid, by status and tm_delete as well as by the amount', async () => {
