@@ -79,6 +79,12 @@ AS $$
   (SELECT customer_id FROM reclaim.call_calls WHERE groupcall_id = p_group ORDER BY tm_create, id LIMIT 1)
 $$;
 
+-- Who changes a customer's state waits here, in the order of coming, and call set-ups behind it. At the row alone a
+-- customer who calls without pause would keep its own freeze waiting: those who share a row pass who waits for it.
+CREATE FUNCTION reclaim.customer_turn(p_customer uuid) RETURNS bigint
+LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
+AS $$ SELECT pg_catalog.hashtextextended('reclaim customer ' || p_customer, 0) $$;
+
 -- Call set-up: the customer's row is held in share mode until the call's row is committed, so that a freeze either sees
 -- the call or is seen by it. What is read under a lock is read by a statement that begins after the lock was had.
 -- Outcomes: created; repeated; frozen or deleted, with when that was asked for; unknown; no_master.
@@ -97,9 +103,15 @@ BEGIN
     -- Who comes second must see who came first.
     PERFORM pg_advisory_xact_lock(hashtextextended('reclaim group call ' || p_group, 0));
   END IF;
+  -- Who may not call anyway is told so without a lock.
   SELECT c.status, c.tm_deletion_scheduled INTO v_status, v_scheduled
-    FROM reclaim.customer_customers c WHERE c.id = p_customer FOR SHARE;
-  IF NOT FOUND THEN
+    FROM reclaim.customer_customers c WHERE c.id = p_customer;
+  IF v_status = 'active' THEN
+    PERFORM pg_advisory_xact_lock_shared(reclaim.customer_turn(p_customer));
+    SELECT c.status, c.tm_deletion_scheduled INTO v_status, v_scheduled
+      FROM reclaim.customer_customers c WHERE c.id = p_customer FOR SHARE;
+  END IF;
+  IF v_status IS NULL THEN
     RETURN QUERY SELECT 'unknown', NULL::json, p_customer, NULL::bigint;
     RETURN;
   END IF;

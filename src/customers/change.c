@@ -120,24 +120,26 @@ static enum err decide_and_write(struct change *c, struct pg *pg, const struct a
                                  struct arena *arena, struct changed *ret)
 {
     AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
-    struct pg_call row = {.ask = &customer_lock, .args = {pg_text(c->customer_id)}};
+    struct pg_call reads[] = {{.ask = &customer_take_turn, .args = {pg_text(c->customer_id)}},
+                              {.ask = &customer_lock, .args = {pg_text(c->customer_id)}}};
+    const struct pg_call *row = &reads[1];
     enum customer_state now;
-    enum err e = tx_trip(tx, &row, 1);
+    enum err e = tx_trip(tx, reads, COUNT_OF(reads));
     if (e)
         return e;
-    if (row.rows == 0) {
+    if (row->rows == 0) {
         ret->outcome = CHANGE_UNKNOWN;
         return note_only(tx, c, actor, ret);
     }
-    if ((e = state_parse(pg_get(&row, 0, 0), &now)))
+    if ((e = state_parse(pg_get(row, 0, 0), &now)))
         return e;
     struct state_step step = state_next(now, c->event);
     if (step.kind != STEP_CHANGES) {
         ret->outcome = step.kind == STEP_UNCHANGED ? CHANGE_UNCHANGED : CHANGE_REFUSED;
-        ret->object = arena_copy(arena, pg_get(&row, 0, 1));
+        ret->object = arena_copy(arena, pg_get(row, 0, 1));
         return note_only(tx, c, actor, ret);
     }
-    c->has_address = pg_get(&row, 0, 2).len > 0;
+    c->has_address = pg_get(row, 0, 2).len > 0;
     if ((e = write_all(c, actor, tx)))
         return e;
     ret->outcome = CHANGE_DONE;

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "customers/statements.h"
 #include "pg/tx.h"
 
 #define REMIND_BATCH 1000
@@ -127,19 +128,21 @@ static enum err decide_and_write(struct ending_of_one *o, struct pg *pg, int64_t
                                  struct ended *ret)
 {
     AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
-    struct pg_call row = {.ask = &ending_lock, .args = {pg_text(o->customer_id)}};
-    enum err e = tx_trip(tx, &row, 1);
+    struct pg_call reads[] = {{.ask = &customer_take_turn, .args = {pg_text(o->customer_id)}},
+                              {.ask = &ending_lock, .args = {pg_text(o->customer_id)}}};
+    const struct pg_call *row = &reads[1];
+    enum err e = tx_trip(tx, reads, COUNT_OF(reads));
     if (e)
         return e;
-    bool deleted = row.rows == 1 && str_eq(pg_get(&row, 0, 0), STR("deleted"));
-    if (row.rows == 0)
+    bool deleted = row->rows == 1 && str_eq(pg_get(row, 0, 0), STR("deleted"));
+    if (row->rows == 0)
         ret->outcome = ENDED_UNKNOWN;
-    else if (deleted && pg_get_bool(&row, 0, 2))
+    else if (deleted && pg_get_bool(row, 0, 2))
         ret->outcome = ENDED_REDRIVEN;
     else
-        ret->outcome = !deleted && pg_get_bool(&row, 0, 1) ? ENDED_HELD : ENDED_DONE;
+        ret->outcome = !deleted && pg_get_bool(row, 0, 1) ? ENDED_HELD : ENDED_DONE;
 
-    if (ret->outcome == ENDED_DONE && (e = write_end(o, &row)))
+    if (ret->outcome == ENDED_DONE && (e = write_end(o, row)))
         return e;
     if (ret->outcome == ENDED_REDRIVEN)
         o->writes[o->count++] = (struct pg_call){.ask = &ending_redrive, .args = {pg_text(o->customer_id)}};

@@ -7,6 +7,13 @@
 #define FOR_PEOPLE(time) "pg_catalog.to_char((" time ") AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY, HH24:MI \"UTC\"')"
 #define GRACE(ms) ms "::int8 * interval '1 millisecond'"
 
+const struct statement customer_take_turn = {
+    .name = "customer_take_turn",
+    .sql = "SELECT pg_catalog.pg_advisory_xact_lock(reclaim.customer_turn($1::uuid)) IS NULL AS turn",
+    .params = 1,
+    .columns = "turn:bool",
+};
+
 const struct statement customer_lock = {
     .name = "customer_lock",
     .sql =
@@ -135,6 +142,7 @@ const struct statement login_find_proof = {
 };
 
 const struct statement *const customers_statements[] = {
+    &customer_take_turn,
     &customer_lock,       &customer_freeze,    &customer_recover, &customer_publish, &customer_hold_bills,
     &customer_free_bills, &customer_write_log, &customer_show,    &customers_list,   &customer_read_mail,
     &customers_prune_log, &customer_read_reminder, &login_find_user,    &login_find_proof,

@@ -4,6 +4,7 @@
 
 #include "pg/pg.h"
 
+extern const struct statement customer_take_turn;  /* $1 id: before the next one, lest call set-ups never end */
 extern const struct statement customer_lock;       /* $1 id → status object email */
 extern const struct statement customer_freeze;     /* $1 id → object */
 extern const struct statement customer_recover;    /* $1 id → object */

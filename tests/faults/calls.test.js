@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
+import http from 'node:http';
 import { after, before, describe, it } from 'node:test';
 
 import { begin, progress, rowsOf, talking } from '../service/lib/calls.js';
@@ -86,6 +87,28 @@ describe('set-up and freeze', () => {
     for (let n = 0; n < rounds; n += 4) admitted += (await Promise.all([0, 1, 2, 3].map((i) => raceAtTheApi(n + i)))).reduce((a, b) => a + b);
     t.diagnostic(`${admitted} of ${rounds * 12} set-ups came before the freeze`);
     assert.ok(admitted > 0 && admitted < rounds * 12, 'nothing raced');
+  });
+
+  it('a customer who calls without pause does not keep its own freeze waiting', async (t) => {
+    const customer = await addCustomer(db, { owner: false });
+    const agent = new http.Agent({ keepAlive: true });
+    t.after(() => agent.destroy());
+    const end = performance.now() + 60_000;
+    let going = true;
+    let admitted = 0;
+    const caller = async () => {
+      while (going && performance.now() < end) if ((await begin(server, customer, {}, undefined, { agent })).status === 201) admitted++;
+    };
+    const callers = Array.from({ length: 32 }, caller);
+    await until('calls under way', () => admitted > 100);
+    const before = performance.now();
+    const answer = await freeze(server, customer.id);
+    going = false;
+    t.diagnostic(`frozen after ${Math.round(performance.now() - before)} ms, ${admitted} calls admitted before`);
+    assert.equal(answer.status, 200, answer.body);
+    await Promise.all(callers);
+    await frozenEverywhere(server, customer.id, ['calls']);
+    assert.deepEqual(await live(customer), []);
   });
 
   it('never pass each other at the switch', async (t) => {
