@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "auth/errand.h"
+#include "auth/look.h"
 #include "base/json.h"
 #include "base/metrics.h"
 #include "enforce/call_statements.h"
@@ -13,9 +14,6 @@
 #define TAG_MAX 128
 #define REASON_MAX 64
 #define CSEQ_MAX INT64_C(4294967295)
-#define LIST_DEFAULT 50
-#define LIST_MOST 200
-#define LIST_BYTES ((size_t)192 * 1024) /* of one page; what does not fit comes with the next */
 
 METRIC_COUNTER(begun, "reclaim_calls_asked_total", "Call set-ups that a switch asked about.", "outcome");
 
@@ -275,115 +273,30 @@ void call_hangup_handle(struct request *rq, const struct caller *caller, void *c
 
 /* Looking */
 
-struct showing {
-    struct errand errand;
-    char id[37];
-    struct str call;
-};
-
-static enum err run_show(struct errand *errand, struct pg *pg)
-{
-    struct showing *s = OWNER_OF(errand, struct showing, errand);
-    struct pg_call call = {.ask = &call_show, .args = {pg_text(s->id)}};
-    enum err e = pg_ask(pg, &call, errand->job.deadline_ns);
-    if (e || call.rows == 0)
-        return e;
-    s->call = arena_copy(errand->rq->arena, pg_get(&call, 0, 0));
-    return s->call.at ? OK : ERR_MEMORY;
-}
-
-static void answer_show(struct errand *errand)
-{
-    struct showing *s = OWNER_OF(errand, struct showing, errand);
-    if (!s->call.at) {
-        reply_refuse(errand->rq, 404, "CALL_NOT_FOUND", "There is no call with this id.");
-        return;
-    }
-    reply_body(errand->rq, "application/json", s->call);
-    reply_send(errand->rq, 200);
-}
-
 void call_show_handle(struct request *rq, const struct caller *caller, void *calls)
 {
     (void)caller;
     struct calls *room = calls;
-    struct showing *s = errand_new(rq, sizeof *s, run_show, answer_show);
-    if (s && request_id(rq, 0, s->id))
-        errand_go(&s->errand, atomic_load(&room->pool));
-}
-
-struct listing {
-    struct errand errand;
-    const char *customer_id, *after; /* NULL: anybody's */
-    int64_t limit;
-    struct str page;
-};
-
-/* One more than asked for tells whether there is a next page. */
-static void write_page(const struct listing *l, const struct pg_call *rows, struct buf *out)
-{
-    struct json_writer w = json_to(out);
-    struct str last = {NULL, 0};
-    int row = 0;
-    json_open(&w, '{');
-    json_key(&w, "items");
-    json_open(&w, '[');
-    for (; row < rows->rows && row < l->limit; row++) {
-        struct str call = pg_get(rows, row, 1);
-        if (row > 0 && out->len + call.len > LIST_BYTES)
-            break;
-        json_raw(&w, call);
-        last = pg_get(rows, row, 0);
-    }
-    json_close(&w, ']');
-    json_key(&w, "next");
-    json_str(&w, row < rows->rows ? last : (struct str){NULL, 0});
-    json_close(&w, '}');
-}
-
-static enum err run_list(struct errand *errand, struct pg *pg)
-{
-    struct listing *l = OWNER_OF(errand, struct listing, errand);
-    struct pg_call call = {.ask = l->customer_id ? &calls_list_of : &calls_list_all,
-                           .args = {pg_text(l->after), pg_i64(l->limit + 1), text_or_null(l->customer_id)}};
-    enum err e = pg_ask(pg, &call, errand->job.deadline_ns);
-    if (e)
-        return e;
-    AUTO(buf) struct buf out = buf_new((size_t)240 * 1024);
-    write_page(l, &call, &out);
-    l->page = arena_copy(errand->rq->arena, buf_str(&out));
-    return l->page.at ? OK : ERR_MEMORY;
-}
-
-static void answer_list(struct errand *errand)
-{
-    reply_body(errand->rq, "application/json", OWNER_OF(errand, struct listing, errand)->page);
-    reply_send(errand->rq, 200);
+    char id[37];
+    if (request_id(rq, 0, id))
+        look_one(rq, atomic_load(&room->pool), &call_show, id, "CALL_NOT_FOUND", "There is no call with this id.");
 }
 
 void calls_list_handle(struct request *rq, const struct caller *caller, void *calls)
 {
     (void)caller;
     struct calls *room = calls;
-    struct listing *l = errand_new(rq, sizeof *l, run_list, answer_list);
-    if (!l)
-        return;
-    struct str customer = request_query(rq, "customer_id"), after = request_query(rq, "after"),
-               limit = request_query(rq, "limit");
-    l->limit = LIST_DEFAULT;
+    struct str customer = request_query(rq, "customer_id");
+    struct page page;
     if (customer.at && !str_is_uuid(customer)) {
         reply_refuse(rq, 400, "INVALID_ID", "customer_id must be a UUID.");
         return;
     }
-    if (after.len && !str_is_uuid(after)) {
-        reply_refuse(rq, 400, "INVALID_ID", "after is the \"next\" of the page before.");
+    if (!page_read(rq, &page))
         return;
-    }
-    if (limit.len && str_to_i64(limit, 1, LIST_MOST, &l->limit)) {
-        reply_refuse(rq, 400, "INVALID_LIMIT", "limit is a number from 1 to 200.");
-        return;
-    }
-    l->customer_id = customer.at ? arena_copy(rq->arena, customer).at : NULL;
-    l->after = after.len ? arena_copy(rq->arena, after).at : "00000000-0000-0000-0000-000000000000";
-    errand_go(&l->errand, atomic_load(&room->pool));
+    struct pg_call call = {.ask = customer.at ? &calls_list_of : &calls_list_all,
+                           .args = {pg_text(page.after ? page.after : "00000000-0000-0000-0000-000000000000"),
+                                    pg_i64(page.limit + 1),
+                                    customer.at ? pg_text(arena_copy(rq->arena, customer).at) : pg_null()}};
+    look_page(rq, atomic_load(&room->pool), &page, &call);
 }
