@@ -97,13 +97,5 @@ const struct statement access_keys_list = {
     .columns = "id:uuid prefix:text name:text created_at:text last_used_at:text revoked_at:text",
 };
 
-const struct statement access_key_find = {
-    .name = "access_key_find",
-    .sql = "SELECT id, customer_id FROM reclaim.access_keys WHERE key_hash = $1 AND revoked_at IS NULL",
-    .params = 1,
-    .columns = "id:uuid customer_id:uuid",
-};
-
-const struct statement *const access_key_statements[] = {&access_key_insert, &access_key_revoke, &access_keys_list,
-                                                         &access_key_find};
+const struct statement *const access_key_statements[] = {&access_key_insert, &access_key_revoke, &access_keys_list};
 const size_t access_key_statement_count = COUNT_OF(access_key_statements);

@@ -30,8 +30,6 @@ extern const struct statement access_key_insert;
 extern const struct statement access_key_revoke;
 /* $1 customer → id:uuid prefix name created_at last_used_at revoked_at, the oldest first */
 extern const struct statement access_keys_list;
-/* $1 hash → id:uuid customer_id:uuid; a live one only */
-extern const struct statement access_key_find;
 extern const struct statement *const access_key_statements[];
 extern const size_t access_key_statement_count;
 

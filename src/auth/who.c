@@ -39,7 +39,16 @@ static const struct statement who_has_key = {
     .columns = "customer_id:uuid status:text scheduled_us:int8 key_id:uuid",
 };
 
-const struct statement *const who_statements[] = {&who_owns, &who_has_key};
+/* To the minute is enough for people, and keeps a busy key from being a busy row. */
+static const struct statement who_used_key = {
+    .name = "who_used_key",
+    .sql = "UPDATE reclaim.access_keys SET last_used_at = pg_catalog.now() WHERE key_hash = $1 AND revoked_at IS NULL"
+           " AND (last_used_at IS NULL OR last_used_at < pg_catalog.now() - interval '1 minute')",
+    .params = 1,
+    .columns = "",
+};
+
+const struct statement *const who_statements[] = {&who_owns, &who_has_key, &who_used_key};
 const size_t who_statement_count = COUNT_OF(who_statements);
 
 struct who *who_new(const struct who_config *config)
@@ -169,15 +178,17 @@ static enum err look_up(struct job *job, struct pg *pg)
 {
     struct question *q = OWNER_OF(job, struct question, job);
     struct caller *c = &q->caller;
-    struct pg_call call = {.ask = c->by_key ? &who_has_key : &who_owns,
-                           .args = {pg_text(c->by_key ? q->key_hash : c->user_id)}};
+    struct pg_call calls[] = {
+        {.ask = c->by_key ? &who_has_key : &who_owns, .args = {pg_text(c->by_key ? q->key_hash : c->user_id)}},
+        {.ask = &who_used_key, .args = {pg_text(q->key_hash)}}};
+    const struct pg_call *found = &calls[0];
     q->asked_ns = clock_ns();
-    enum err e = pg_ask(pg, &call, job->deadline_ns);
+    enum err e = pg_trip(pg, calls, c->by_key ? 2 : 1, job->deadline_ns);
     if (e)
         return e;
-    take_customer(c, &call);
-    if (c->by_key && call.rows && (e = str_copy(pg_get(&call, 0, 3), c->key_id, sizeof c->key_id)))
-        return e;
+    take_customer(c, found);
+    if (c->by_key && found->rows)
+        return str_copy(pg_get(found, 0, 3), c->key_id, sizeof c->key_id);
     return OK;
 }
 

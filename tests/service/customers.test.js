@@ -381,6 +381,8 @@ describe('credentials', () => {
     const customer = await addCustomer(db);
     const key = await addKey(stage, db, customer);
     assert.equal((await show(server, customer.id, asKey(key))).status, 200);
+    const listed = JSON.parse((await run(stage, ['key', 'list', '--customer', customer.id, '--format', 'json'], { database: db })).stdout);
+    assert.ok(Date.now() - Date.parse(listed[0].last_used_at) < 3_600_000, 'when it was last used is known');
     const revoked = await run(stage, ['key', 'revoke', '--customer', customer.id], { database: db });
     assert.equal(revoked.code, 0, revoked.stderr);
     await until('the key is nobody’s', async () => (await show(server, customer.id, asKey(key))).status === 401);
