@@ -56,32 +56,57 @@ CREATE TABLE reclaim.reminders (
 
 -- Before the next try, in seconds doubled from 2 to 600, with jitter.
 CREATE FUNCTION reclaim.pause_after(p_tries integer) RETURNS interval
-LANGUAGE sql VOLATILE
+LANGUAGE sql VOLATILE SET search_path = pg_catalog
 AS $$ SELECT least(pg_catalog.power(2, least(p_tries, 20)), 600) * (0.75 + pg_catalog.random() / 2) * interval '1 second' $$;
 
--- What a user row must not keep when it has to stay: columns that Supabase Auth's table may have, and the tables beside it.
+-- Columns of Supabase Auth's users that are emptied where a row has to stay; a table may lack some.
+CREATE FUNCTION reclaim.personal_columns() RETURNS TABLE (name text, cleared text)
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog
+AS $$
+  VALUES ('email', '''deleted_'' || id || ''@removed.invalid'''), ('encrypted_password', ''''''),
+    ('deleted_at', 'coalesce(deleted_at, clock_timestamp())'), ('raw_app_meta_data', '''{}'''),
+    ('raw_user_meta_data', '''{}'''), ('phone', 'NULL'), ('email_change', ''''''), ('phone_change', ''''''),
+    ('confirmation_token', ''''''), ('recovery_token', ''''''), ('email_change_token_new', ''''''),
+    ('email_change_token_current', ''''''), ('phone_change_token', ''''''), ('reauthentication_token', '''''')
+$$;
+
+-- Tables of Supabase Auth that have something personal of a user beside its row.
+CREATE FUNCTION reclaim.personal_tables() RETURNS TABLE (name regclass, type text)
+LANGUAGE sql STABLE SET search_path = pg_catalog
+AS $$
+  SELECT a.attrelid::regclass, format_type(a.atttypid, NULL)
+  FROM unnest(ARRAY['identities', 'sessions', 'refresh_tokens', 'one_time_tokens', 'mfa_factors', 'flow_state']) AS known
+  JOIN pg_attribute a ON a.attrelid = to_regclass('auth.' || known) AND a.attname = 'user_id' AND NOT a.attisdropped
+$$;
+
+-- Row security that hides a table's rows from this role would have a deletion find nothing, and say nothing.
+CREATE FUNCTION reclaim.hides_rows(p_table regclass) RETURNS boolean
+LANGUAGE sql STABLE SET search_path = pg_catalog
+AS $$
+  SELECT row_security_active(p_table) AND NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = p_table AND p.polpermissive
+    AND p.polcmd IN ('d', '*') AND pg_get_expr(p.polqual, p.polrelid) = 'true')
+$$;
+
 CREATE FUNCTION reclaim.alias_users(p_users uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 DECLARE
   v_set text;
+  v_count integer;
   v_table record;
 BEGIN
-  SELECT string_agg(format('%I = %s', a.attname, cleared.value), ', ') INTO v_set
-    FROM (VALUES ('email', '''deleted_'' || id || ''@removed.invalid'''), ('encrypted_password', ''''''),
-        ('deleted_at', 'coalesce(deleted_at, clock_timestamp())'), ('raw_app_meta_data', '''{}'''),
-        ('raw_user_meta_data', '''{}'''), ('phone', 'NULL'), ('email_change', ''''''), ('phone_change', ''''''),
-        ('confirmation_token', ''''''), ('recovery_token', ''''''), ('email_change_token_new', ''''''),
-        ('email_change_token_current', ''''''), ('phone_change_token', ''''''), ('reauthentication_token', ''''''))
-      AS cleared (name, value)
-    JOIN pg_attribute a ON a.attrelid = to_regclass('auth.users') AND a.attname = cleared.name AND NOT a.attisdropped;
+  SELECT string_agg(format('%I = %s', a.attname, p.cleared), ', ') INTO v_set FROM reclaim.personal_columns() p
+    JOIN pg_attribute a ON a.attrelid = to_regclass('auth.users') AND a.attname = p.name AND NOT a.attisdropped;
   EXECUTE format('UPDATE auth.users SET %s WHERE id = ANY ($1)', v_set) USING p_users;
-  FOR v_table IN
-    SELECT a.attrelid::regclass AS name, a.attname, format_type(a.atttypid, NULL) AS type
-    FROM unnest(ARRAY['identities', 'sessions', 'refresh_tokens', 'one_time_tokens', 'mfa_factors', 'flow_state']) AS known
-    JOIN pg_attribute a ON a.attrelid = to_regclass('auth.' || known) AND a.attname = 'user_id' AND NOT a.attisdropped
-  LOOP
-    EXECUTE format('DELETE FROM %s WHERE %I = ANY ($1::%s[])', v_table.name, v_table.attname, v_table.type) USING p_users;
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  IF v_count <> cardinality(p_users) THEN
+    RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from changing auth.users';
+  END IF;
+  FOR v_table IN SELECT * FROM reclaim.personal_tables() LOOP
+    IF reclaim.hides_rows(v_table.name) THEN
+      RAISE insufficient_privilege USING MESSAGE = format('row-level security hides rows of %s from this role', v_table.name);
+    END IF;
+    EXECUTE format('DELETE FROM %s WHERE user_id = ANY ($1::%s[])', v_table.name, v_table.type) USING p_users;
   END LOOP;
 END
 $$;
@@ -126,6 +151,9 @@ BEGIN
       END;
     END LOOP;
   END;
+  IF EXISTS (SELECT FROM auth.users WHERE id = ANY (v_going) AND NOT id = ANY (v_kept)) THEN
+    RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from deleting from auth.users';
+  END IF;
   IF cardinality(v_kept) > 0 THEN
     PERFORM reclaim.alias_users(v_kept);
   END IF;
@@ -257,7 +285,7 @@ BEGIN
       RETURN format('%s has no column %I that can be emptied', p.table_name, v_name);
     END IF;
   END LOOP;
-  IF row_security_active(v_table) THEN
+  IF reclaim.hides_rows(v_table) THEN
     RETURN format('row-level security hides rows of %s from this role: give it BYPASSRLS', p.table_name);
   END IF;
   IF NOT has_table_privilege(v_table, 'SELECT')
@@ -337,7 +365,7 @@ BEGIN
   IF v_table IS NULL THEN
     RAISE undefined_table USING MESSAGE = format('there is no table %s', p.table_name);
   END IF;
-  IF row_security_active(v_table) THEN
+  IF reclaim.hides_rows(v_table) THEN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security hides rows from this role';
   END IF;
   IF p.soft_delete_column IS NOT NULL THEN
@@ -509,53 +537,6 @@ BEGIN
   GET DIAGNOSTICS v_count = ROW_COUNT;
   PERFORM pg_notify('reclaim_events', '');
   RETURN v_count;
-END
-$$;
-
-CREATE FUNCTION reclaim.erasure_ledger(p_customer uuid) RETURNS json
-LANGUAGE sql STABLE SET search_path = pg_catalog
-AS $$
-  SELECT row_to_json(ledger) FROM (
-    SELECT c.id AS customer_id,
-      CASE WHEN e.customer_id IS NULL THEN 'not_started' WHEN e.completed_at IS NULL THEN 'pending' ELSE 'complete' END AS status,
-      reclaim.rfc3339(e.requested_at) AS requested_at, reclaim.rfc3339(e.completed_at) AS completed_at,
-      coalesce((SELECT json_agg(receipt ORDER BY receipt.name) FROM (
-        SELECT r.participant AS name, coalesce(p.kind, 'table') AS kind, r.status, r.rows, r.tries,
-          reclaim.rfc3339(r.first_tried_at) AS first_tried_at, reclaim.rfc3339(r.done_at) AS done_at, r.error
-        FROM reclaim.cascade_receipts r LEFT JOIN reclaim.cascade_participants p ON p.name = r.participant
-        WHERE r.customer_id = c.id) AS receipt), '[]') AS participants
-    FROM reclaim.customer_customers c LEFT JOIN reclaim.erasures e ON e.customer_id = c.id WHERE c.id = p_customer) AS ledger
-$$;
-
--- What would be deleted, counted up to p_most rows a participant.
-CREATE FUNCTION reclaim.erasure_preview(p_customer uuid, p_most integer) RETURNS json
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog
-AS $$
-DECLARE
-  v_p reclaim.cascade_participants;
-  v_rows bigint;
-  v_error text;
-  v_all json[] := '{}';
-BEGIN
-  IF NOT EXISTS (SELECT FROM reclaim.customer_customers WHERE id = p_customer) THEN
-    RETURN NULL;
-  END IF;
-  FOR v_p IN SELECT * FROM reclaim.cascade_participants WHERE enabled ORDER BY name LOOP
-    v_rows := NULL;
-    v_error := NULL;
-    IF v_p.kind = 'table' THEN
-      BEGIN
-        EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE %I = $1::%s AND %s LIMIT $2) AS part',
-            to_regclass(v_p.table_name), v_p.customer_column, reclaim.cascade_type(v_p), reclaim.cascade_condition(v_p))
-          INTO v_rows USING p_customer, p_most + 1;
-      EXCEPTION WHEN OTHERS THEN
-        v_error := SQLSTATE;
-      END;
-    END IF;
-    v_all := v_all || json_build_object('name', v_p.name, 'kind', v_p.kind, 'rows', CASE WHEN v_rows > p_most THEN p_most ELSE v_rows END,
-      'more', coalesce(v_rows > p_most, false), 'error', v_error);
-  END LOOP;
-  RETURN json_build_object('customer_id', p_customer, 'status', 'preview', 'participants', array_to_json(v_all));
 END
 $$;
 

@@ -2,6 +2,7 @@
 BEGIN;
 SET LOCAL client_min_messages = warning;
 SELECT plan(64);
+DELETE FROM reclaim.cascade_participants; -- those of these tests only
 
 CREATE FUNCTION pg_temp.id(n integer) RETURNS uuid LANGUAGE sql AS $$ SELECT ('a0000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
 CREATE FUNCTION pg_temp.owner(n integer) RETURNS uuid LANGUAGE sql AS $$ SELECT ('b0000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid $$;

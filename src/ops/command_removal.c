@@ -5,6 +5,7 @@
 
 #include "auth/who.h"
 #include "base/clock.h"
+#include "enforce/hangup.h"
 #include "ops/commands.h"
 #include "ops/database.h"
 #include "ops/options.h"
@@ -22,6 +23,7 @@ static enum err delete_one(struct pg *pg, const struct settings *s, const char *
     enum err e = ending_needs(s, pg, &key, &needs, why);
     if (e)
         return e;
+    needs.hangup = &hangup_for_others;
     e = ERR_CONFLICT;
     for (int tries = 0; e == ERR_CONFLICT && tries < CONFLICTS_MAX; tries++)
         e = customer_end(&needs, pg, id, &actor, clock_ns() + DATABASE_DEADLINE_NS, arena, &ended);

@@ -237,7 +237,11 @@ static void look_at_broker(struct examination *x, struct pg *pg, const struct se
 /* What the end of a customer needs beyond deleting users: aliasing those that must stay, and every participant fit. */
 static const struct statement expiry_look = {
     .name = "doctor_expiry",
-    .sql = "SELECT coalesce(has_table_privilege(to_regclass('auth.users'), 'UPDATE'), true) AS may_alias,"
+    .sql = "SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN reclaim.personal_columns() p ON p.name = "
+           "a.attname"
+           " WHERE a.attrelid = to_regclass('auth.users') AND NOT has_column_privilege(a.attrelid, a.attnum, 'UPDATE'))"
+           " AND NOT EXISTS (SELECT FROM reclaim.personal_tables() t WHERE NOT has_table_privilege(t.name, 'DELETE')"
+           " OR reclaim.hides_rows(t.name)) AS may_alias,"
            " (SELECT count(*) FROM reclaim.erasures WHERE completed_at IS NULL AND requested_at <"
            " (SELECT clock_timestamp() - $1::int8 * interval '1 millisecond')) AS overdue",
     .params = 1,
@@ -254,9 +258,9 @@ static void look_at_expiry(struct examination *x, struct pg *pg, const struct se
         return;
     }
     if (!pg_get_bool(&look, 0, 0))
-        fault(x,
-              "this role may not update auth.users, where a user that others refer to is made unrecognisable when its "
-              "customer is deleted: GRANT UPDATE ON auth.users to it");
+        warn(x, "this role may not empty all that is personal of a user, so customers whose login others refer to "
+                "cannot be "
+                "deleted: docs/security.md has the grants");
     if (pg_get_i64(&look, 0, 1) > 0)
         warn(x, "erasures are overdue: reclaim cascade status tells whose, reclaim cascade redrive tries again");
     if (pg_ask(pg, &all, clock_ns() + DATABASE_DEADLINE_NS)) {

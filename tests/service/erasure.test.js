@@ -62,6 +62,21 @@ describe('after the end', () => {
   });
 });
 
+describe("Reclaim's own tables", () => {
+  it('keep no numbers of calls', async () => {
+    const own = await cluster.database(stage);
+    const instance = await serve(stage, { database: own, env });
+    const person = await addPerson(stage, own);
+    for (const direction of ['incoming', 'outgoing'])
+      await own.query(`insert into reclaim.call_calls (customer_id, direction, source, destination, status, tm_hangup)
+        values ($1, $2, $3, $4, 'hangup', now())`, [person.id, direction, person.phone_number, `+49 ${person.mark}`]);
+    assert.equal((await remove(instance, person.id)).status, 200);
+    const { participants } = await erased(instance, person);
+    assert.deepEqual(participants.map(({ name, rows }) => [name, rows]), [['reclaim.calls', 2]]);
+    assert.deepEqual(await found(own, person.strings), []);
+  });
+});
+
 describe('after the end in a Supabase database', () => {
   let theirs, instance;
   before(async () => {

@@ -56,8 +56,9 @@ export const services = 'tag agent number flow campaign queue contact accesskey 
 
 export const tableOf = (service) => `public.service_${service}`;
 
-/** A table for each service, registered: every other one only marks its rows. */
+/** A table for each service, registered, and nobody else: every other one only marks its rows. */
 export async function addServices(scope, db, names = services) {
+  await db.query('delete from reclaim.cascade_participants');
   for (const [n, name] of names.entries()) {
     await db.query(`create table ${tableOf(name)} (id bigint generated always as identity primary key, customer_id uuid not null,
       note text not null default '', tm_delete timestamptz)`);
