@@ -24,11 +24,11 @@ bool participant_name_is_sound(struct str name);
 
 extern const struct statement
     cascade_add; /* $1 name $2 table $3 column $4 soft $5 scrub $6 page $7 past → lack; a remote one has nulls */
-extern const struct statement cascade_list;     /* → name kind table_name customer_column soft page enabled lack */
-extern const struct statement cascade_status;   /* → participant pending failed done rows oldest error */
-extern const struct statement cascade_ledger;   /* $1 customer → ledger; null when there is no such customer */
-extern const struct statement cascade_preview;  /* $1 customer $2 most → preview */
-extern const struct statement cascade_redrive;  /* $1 customer or null $2 participant or null → receipts */
+extern const struct statement cascade_list;    /* → name kind table_name customer_column soft page enabled lack */
+extern const struct statement cascade_status;  /* → participant pending failed done rows oldest error */
+extern const struct statement cascade_ledger;  /* $1 customer → ledger; null when there is no such customer */
+extern const struct statement cascade_preview; /* $1 customer $2 most → preview */
+extern const struct statement cascade_redrive; /* $1 customer or null $2 participant or null → receipts */
 
 extern const struct statement *const cascade_statements[];
 extern const size_t cascade_statement_count;

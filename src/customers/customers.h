@@ -14,7 +14,7 @@ struct customers {
     const struct digest *identifier_key; /* hashes addresses and clients for the limits */
     const struct jwt_keys *tokens;       /* signs what login hands out */
     struct post *post;
-    const struct work_kind *hangup; /* see struct change_needs */
+    const struct work_kind *hangup;    /* see struct change_needs */
     const struct digest *farewell_key; /* seals the address of the last mail (customers/farewell.h) */
     _Atomic int64_t grace_ms;
     _Atomic(struct pool *) pool; /* NULL until the database is ready */

@@ -52,7 +52,8 @@ const struct statement holding_set = {
     .sql = "UPDATE reclaim.customer_customers c SET hold_reason = $2::text,"
            " hold_at = CASE WHEN $2::text IS NOT NULL THEN coalesce(c.hold_at, pg_catalog.clock_timestamp()) END"
            " WHERE c.id = $1::uuid AND c.status <> 'deleted'"
-           " RETURNING pg_catalog.left(reclaim.customer_object(c)::text, -1) || ',\"hold\":' || CASE WHEN c.hold_at IS NULL"
+           " RETURNING pg_catalog.left(reclaim.customer_object(c)::text, -1) || ',\"hold\":' || CASE WHEN c.hold_at IS "
+           "NULL"
            "   THEN 'null' ELSE pg_catalog.json_build_object('reason', c.hold_reason,"
            "   'since', reclaim.rfc3339(c.hold_at))::text END || '}' AS object",
     .params = 2,
@@ -69,10 +70,8 @@ const struct statement holding_log = {
 
 static const char *outcome_name(const struct ended *ended)
 {
-    static const char *const names[] = {[ENDED_DONE] = "done",
-                                        [ENDED_REDRIVEN] = "unchanged",
-                                        [ENDED_UNKNOWN] = "unknown",
-                                        [ENDED_HELD] = "held"};
+    static const char *const names[] = {
+        [ENDED_DONE] = "done", [ENDED_REDRIVEN] = "unchanged", [ENDED_UNKNOWN] = "unknown", [ENDED_HELD] = "held"};
     return names[ended->outcome];
 }
 
@@ -160,11 +159,8 @@ static enum err decide_and_write(struct ending_of_one *o, struct pg *pg, int64_t
 enum err customer_end(const struct ending *needs, struct pg *pg, const char *customer_id, const struct actor *actor,
                       int64_t deadline_ns, struct arena *arena, struct ended *ret)
 {
-    struct ending_of_one o = {.needs = needs,
-                              .customer_id = customer_id,
-                              .actor = actor,
-                              .ids = buf_new(64),
-                              .sealed = buf_new(1024)};
+    struct ending_of_one o = {
+        .needs = needs, .customer_id = customer_id, .actor = actor, .ids = buf_new(64), .sealed = buf_new(1024)};
     *ret = (struct ended){.outcome = ENDED_UNKNOWN};
     enum err e = decide_and_write(&o, pg, deadline_ns, arena, ret);
     ret->committed_ns = clock_ns();

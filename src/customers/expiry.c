@@ -61,9 +61,8 @@ const struct statement ending_delete = {
 };
 
 const struct statement *const expiry_statements[] = {
-    &expiry_count, &expiry_list,    &expiry_lock,    &ending_delete, &ending_lock,
-    &ending_show,  &ending_redrive, &ending_reminds, &holding_set,   &farewell_forget_dead,
-    &holding_log,
+    &expiry_count,   &expiry_list,    &expiry_lock, &ending_delete,        &ending_lock, &ending_show,
+    &ending_redrive, &ending_reminds, &holding_set, &farewell_forget_dead, &holding_log,
 };
 const size_t expiry_statement_count = COUNT_OF(expiry_statements);
 

@@ -6,7 +6,7 @@
 #include "base/digest.h"
 #include "mail/mail.h"
 
-#define FAREWELL_PURPOSE "farewell"                               /* for digest_derive */
+#define FAREWELL_PURPOSE "farewell"                                /* for digest_derive */
 #define FAREWELL_SEALED_MAX ((24 + 16 + MAIL_ADDRESS_MAX) * 2 + 1) /* hex of nonce, address and tag */
 
 /* ERR_INPUT for an address that no mail can go to. */

@@ -73,8 +73,8 @@ void customer_delete_handle(struct request *rq, const struct caller *caller, voi
 static enum err run_hold(struct errand *errand, struct pg *pg)
 {
     struct removal *r = removal_of(errand);
-    enum err e = customer_hold(pg, r->id, r->reason.at, &r->actor, errand->job.deadline_ns, errand->rq->arena,
-                               &r->object);
+    enum err e =
+        customer_hold(pg, r->id, r->reason.at, &r->actor, errand->job.deadline_ns, errand->rq->arena, &r->object);
     r->found = e == OK;
     return e == ERR_MISSING ? OK : e;
 }

@@ -107,11 +107,13 @@ const struct statement customer_read_mail = {
 
 const struct statement customer_read_reminder = {
     .name = "customer_read_reminder",
-    .sql = "SELECT coalesce(c.email, '')::text AS email, " FOR_PEOPLE("effective") " AS effective,"
-           " (extract(epoch FROM effective) * 1000000)::int8 AS expires_us"
-           " FROM (SELECT *, tm_deletion_scheduled + " GRACE("$2") " AS effective FROM reclaim.customer_customers) c"
-           " WHERE c.id = $1::uuid AND c.status = 'frozen' AND c.hold_at IS NULL"
-           " AND c.tm_deletion_scheduled = $3::text::timestamptz",
+    .sql = "SELECT coalesce(c.email, '')::text AS email, " FOR_PEOPLE(
+        "effective") " AS effective,"
+                     " (extract(epoch FROM effective) * 1000000)::int8 AS expires_us"
+                     " FROM (SELECT *, tm_deletion_scheduled + " GRACE(
+                         "$2") " AS effective FROM reclaim.customer_customers) c"
+                               " WHERE c.id = $1::uuid AND c.status = 'frozen' AND c.hold_at IS NULL"
+                               " AND c.tm_deletion_scheduled = $3::text::timestamptz",
     .params = 3,
     .columns = "email:text effective:text expires_us:int8",
 };
@@ -142,9 +144,8 @@ const struct statement login_find_proof = {
 };
 
 const struct statement *const customers_statements[] = {
-    &customer_take_turn,
-    &customer_lock,       &customer_freeze,    &customer_recover, &customer_publish, &customer_hold_bills,
-    &customer_free_bills, &customer_write_log, &customer_show,    &customers_list,   &customer_read_mail,
-    &customers_prune_log, &customer_read_reminder, &login_find_user,    &login_find_proof,
+    &customer_take_turn,  &customer_lock,       &customer_freeze,        &customer_recover, &customer_publish,
+    &customer_hold_bills, &customer_free_bills, &customer_write_log,     &customer_show,    &customers_list,
+    &customer_read_mail,  &customers_prune_log, &customer_read_reminder, &login_find_user,  &login_find_proof,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

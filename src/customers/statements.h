@@ -15,8 +15,9 @@ extern const struct statement
     customer_write_log;                       /* $1 id $2 action $3 actor $4 actor id $5 outcome $6 correlation id */
 extern const struct statement customer_show;  /* $1 id → object status */
 extern const struct statement customers_list; /* $1 status or null, $2 after or null, $3 limit → id object */
-extern const struct statement customer_read_mail;  /* $1 id, $2 grace in ms → status email effective */
-extern const struct statement customer_read_reminder; /* $1 id, $2 grace in ms, $3 schedule → email effective expires_us */
+extern const struct statement customer_read_mail; /* $1 id, $2 grace in ms → status email effective */
+extern const struct statement
+    customer_read_reminder; /* $1 id, $2 grace in ms, $3 schedule → email effective expires_us */
 extern const struct statement customers_prune_log; /* $1 retention in ms */
 extern const struct statement login_find_user;     /* $1 normalised address → id hash banned */
 extern const struct statement login_find_proof;    /* $1 user id → hash (null: proves itself with the phrase) */

@@ -12,6 +12,7 @@
 #include "enforce/switch.h"
 
 #define PAGE 256
+#define GONE_BYTES ((size_t)PAGE * 40)
 #define PAGE_BYTES ((size_t)512 * 1024)
 #define ASK_AT_ONCE 16 /* requests to the switch under way */
 #define TEND_NS (10 * NS_PER_S)
@@ -138,7 +139,7 @@ static enum err read_page(struct pass *p, const struct pg_call *rows)
 static enum err run_tend(struct job *job, struct pg *pg)
 {
     struct pass *p = OWNER_OF(job, struct pass, job);
-    AUTO(buf) struct buf gone = buf_new(PAGE * 40);
+    AUTO(buf) struct buf gone = buf_new(GONE_BYTES);
     struct pg_call calls[3], *end = &calls[1];
     size_t first = 1;
     write_gone(p, &gone);

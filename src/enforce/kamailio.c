@@ -1,4 +1,6 @@
 /* Kamailio, by its JSON-RPC: dialogs are looked up and ended by the dialog module, ringing calls cancelled by tm. */
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/metrics.h"
@@ -133,7 +135,7 @@ struct greeting {
     struct client_call call;
     bool done;
     enum err err;
-    char *version;
+    char version[128];
 };
 
 static void greeted(struct client_call *call)
@@ -143,7 +145,7 @@ static void greeted(struct client_call *call)
     struct str version;
     g->done = true;
     g->err = call->err ? call->err : !root ? ERR_INPUT : json_get_str(root, "result", &version);
-    if (!g->err && str_copy(str_trim(version), g->version, 128))
+    if (!g->err && str_copy(str_trim(version), g->version, sizeof g->version))
         g->err = ERR_INPUT;
 }
 
@@ -156,7 +158,7 @@ enum err kamailio_version(const char *url, int64_t deadline_ns, char ret[128], s
     struct json_writer w = json_to(&body);
     begin_request(&w, "core.version");
     end_request(&w);
-    struct greeting g = {.version = ret};
+    struct greeting g = {0};
     g.call = (struct client_call){.url = url,
                                   .headers = headers,
                                   .body = buf_str(&body),
@@ -168,5 +170,8 @@ enum err kamailio_version(const char *url, int64_t deadline_ns, char ret[128], s
     client_free(client);
     if (g.err == ERR_INPUT || g.err == ERR_MISSING)
         return why_set(why, g.err, "what answers there is not Kamailio's JSON-RPC");
-    return g.err ? why_set(why, g.err, "it cannot be reached (%s)", err_name(g.err)) : OK;
+    if (g.err)
+        return why_set(why, g.err, "it cannot be reached (%s)", err_name(g.err));
+    memcpy(ret, g.version, sizeof g.version);
+    return OK;
 }

@@ -23,7 +23,13 @@
 
 /* What a mail says, before it is worded. Wipe it (secret_wipe) when done with it. */
 struct mail {
-    enum mail_template { MAIL_CLEANUP_CODE, MAIL_CUSTOMER_FROZEN, MAIL_CUSTOMER_RECOVERED, MAIL_CUSTOMER_REMINDER, MAIL_CUSTOMER_DELETED } template;
+    enum mail_template {
+        MAIL_CLEANUP_CODE,
+        MAIL_CUSTOMER_FROZEN,
+        MAIL_CUSTOMER_RECOVERED,
+        MAIL_CUSTOMER_REMINDER,
+        MAIL_CUSTOMER_DELETED
+    } template;
     char to[MAIL_ADDRESS_MAX + 1];
     char code[16];      /* as people are to read it: "ABCD-EFGH" */
     int minutes;        /* the code's life */

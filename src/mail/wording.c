@@ -107,23 +107,25 @@ static void word_reminder(const struct mail *m, struct wording *w)
 {
     char until[256];
     (void)snprintf(until, sizeof until, "On %s your account and everything in it will be deleted for good.", m->when);
-    word_plainly(w, "Your account will soon be gone",
-                 (const char *const[]){until,
-                                       "If you want to keep it, sign in before then and recover it; everything is still "
-                                       "there. If not, there is nothing to do.",
-                                       ""},
-                 m->reference);
+    word_plainly(
+        w, "Your account will soon be gone",
+        (const char *const[]){until,
+                              "If you want to keep it, sign in before then and recover it; everything is still "
+                              "there. If not, there is nothing to do.",
+                              ""},
+        m->reference);
 }
 
 static void word_deleted(const struct mail *m, struct wording *w)
 {
-    word_plainly(w, "Your account was deleted",
-                 (const char *const[]){"Your account was deleted, and what was in it is being erased everywhere. It "
-                                       "cannot be brought back.",
-                                       "This is the last mail about it: your address was used once more to send it, and "
-                                       "is kept no longer. You can register with it again.",
-                                       ""},
-                 m->reference);
+    word_plainly(
+        w, "Your account was deleted",
+        (const char *const[]){"Your account was deleted, and what was in it is being erased everywhere. It "
+                              "cannot be brought back.",
+                              "This is the last mail about it: your address was used once more to send it, and "
+                              "is kept no longer. You can register with it again.",
+                              ""},
+        m->reference);
 }
 
 void wording_of(const struct mail *mail, struct wording *ret)
