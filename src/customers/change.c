@@ -10,6 +10,8 @@
 
 METRIC_COUNTER(changes, "reclaim_customer_changes_total", "Changes asked for, by what became of them.", "action",
                "outcome");
+METRIC_HISTOGRAM(to_billing, "reclaim_freeze_billing_seconds",
+                 "From a freeze's writing until its commit, with which billing has it.", metric_seconds);
 
 struct pg_call customer_log(const char *customer_id, const char *action, const struct actor *actor, const char *outcome)
 {
@@ -37,6 +39,7 @@ struct change {
     const char *customer_id;
     enum customer_event event;
     bool has_address;
+    int64_t writing_ns;
     struct pg_call writes[PG_CALLS_MAX];
     size_t count;
     struct follow_up then;
@@ -140,6 +143,7 @@ static enum err decide_and_write(struct change *c, struct pg *pg, const struct a
         return note_only(tx, c, actor, ret);
     }
     c->has_address = pg_get(row, 0, 2).len > 0;
+    c->writing_ns = clock_ns();
     if ((e = write_all(c, actor, tx)))
         return e;
     ret->outcome = CHANGE_DONE;
@@ -155,6 +159,8 @@ enum err customer_change(const struct change_needs *needs, struct pg *pg, const 
     *ret = (struct changed){.outcome = CHANGE_UNKNOWN};
     enum err e = decide_and_write(&c, pg, actor, deadline_ns, arena, ret);
     ret->committed_ns = clock_ns();
+    if (!e && ret->outcome == CHANGE_DONE && event == EVENT_FREEZE)
+        histogram_observe(&to_billing, (double)(ret->committed_ns - c.writing_ns) / 1e9);
     if (!e && c.then.mail)
         work_kick(&c.then.mail, &c.writes[c.then.mail_at]);
     if (!e && c.then.hangup)

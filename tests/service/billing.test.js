@@ -204,6 +204,17 @@ describe('a freeze', () => {
     assert.deepEqual(await chargesInsideFreezes(db), []);
   });
 
+  it('is in billing with its commit, and how long that took is measured', async () => {
+    const measured = async () => valueOf(parseMetrics((await ops(server, '/metrics')).body), 'reclaim_freeze_billing_seconds_count');
+    const before = await measured();
+    const { customer } = await addAccount();
+    const { json } = await freeze(server, customer.id);
+    assert.equal(json.freeze.billing, json.tm_deletion_scheduled);
+    await freeze(server, customer.id);
+    await recover(server, customer.id);
+    assert.equal(await measured(), before + 1);
+  });
+
   it('remembers each of several freezes', async () => {
     const { customer, account } = await addAccount({ balance: 1000 });
     const outside = [];
