@@ -59,15 +59,9 @@ static enum err promise_mail(struct change *c)
         (needs->post && !post_has_provider(needs->post)))
         return OK;
     customer_mail_payload(template, c->customer_id, c->then.mail_payload);
-    c->then.mail_at = c->count;
-    struct pg_call insert;
-    if (!needs->engine || !needs->post) {
-        insert = work_leave("mail", c->then.mail_payload);
-    } else if (!(c->then.mail = work_promise(needs->engine, post_kind(needs->post), c->then.mail_payload, &insert))) {
-        return ERR_MEMORY;
-    }
-    add(c, insert);
-    return OK;
+    c->then.mail_at = c->count++;
+    return work_owe(needs->engine, needs->post ? post_kind(needs->post) : &mail_for_others, c->then.mail_payload,
+                    &c->writes[c->then.mail_at], &c->then.mail);
 }
 
 static enum err promise_hangup(struct change *c)
@@ -77,14 +71,9 @@ static enum err promise_hangup(struct change *c)
         return OK;
     snprintf(c->then.hangup_payload, sizeof c->then.hangup_payload,
              "{\"customer_id\":\"%s\",\"reason\":\"account_frozen\"}", c->customer_id);
-    c->then.hangup_at = c->count;
-    struct pg_call insert;
-    if (!needs->engine)
-        insert = work_leave(needs->hangup->name, c->then.hangup_payload);
-    else if (!(c->then.hangup = work_promise(needs->engine, needs->hangup, c->then.hangup_payload, &insert)))
-        return ERR_MEMORY;
-    add(c, insert);
-    return OK;
+    c->then.hangup_at = c->count++;
+    return work_owe(needs->engine, needs->hangup, c->then.hangup_payload, &c->writes[c->then.hangup_at],
+                    &c->then.hangup);
 }
 
 static enum err write_all(struct change *c, const struct actor *actor, struct tx *tx)

@@ -100,12 +100,7 @@ static enum err promise_hangup(struct ending_of_one *o, struct str status)
     (void)snprintf(o->hangup_payload, sizeof o->hangup_payload,
                    "{\"customer_id\":\"%s\",\"reason\":\"account_deleted\"}", o->customer_id);
     o->hangup_at = o->count++;
-    struct pg_call *insert = &o->writes[o->hangup_at];
-    if (!needs->engine)
-        *insert = work_leave(needs->hangup->name, o->hangup_payload);
-    else if (!(o->hangup = work_promise(needs->engine, needs->hangup, o->hangup_payload, insert)))
-        return ERR_MEMORY;
-    return OK;
+    return work_owe(needs->engine, needs->hangup, o->hangup_payload, &o->writes[o->hangup_at], &o->hangup);
 }
 
 static enum err write_end(struct ending_of_one *o, const struct pg_call *row)

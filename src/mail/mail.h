@@ -89,6 +89,7 @@ struct post; /* the providers and what they need; immutable */
 enum err post_new(const struct mail_settings *settings, struct post **ret, struct why *why) MUST_CHECK;
 void post_free(struct post *post);                          /* after pool_stop and work_free */
 const struct work_kind *post_kind(const struct post *post); /* for the engine's table */
+extern const struct work_kind mail_for_others;              /* a name only, for who has no engine */
 bool post_has_provider(const struct post *post);            /* false: nothing is configured, mails cannot be promised */
 
 struct work_item *mail_promise(struct post *post, struct engine *engine, const char *payload, const struct mail *mail,

@@ -8,6 +8,9 @@
 
 #define TRY_NS (10 * NS_PER_S)
 #define PAUSE_NS NS_PER_S
+#define MAIL_KIND "mail"
+
+const struct work_kind mail_for_others = {.name = MAIL_KIND};
 
 static char *copy_of(const char *before, const char *z)
 {
@@ -78,7 +81,7 @@ enum err post_new(const struct mail_settings *s, struct post **ret, struct why *
     post->compose_context = s->compose_context;
     post->try_ns = s->try_ns ? s->try_ns : TRY_NS;
     post->pause_ns = s->pause_ns ? s->pause_ns : PAUSE_NS;
-    post->kind = (struct work_kind){.name = "mail",
+    post->kind = (struct work_kind){.name = MAIL_KIND,
                                     .tries_max = 8,
                                     .pause_first_ns = 2 * NS_PER_S,
                                     .pause_most_ns = 30 * NS_PER_S,

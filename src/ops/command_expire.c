@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "customers/farewell.h"
+#include "enforce/hangup.h"
 #include "ops/commands.h"
 #include "ops/database.h"
 #include "ops/options.h"
@@ -18,7 +19,7 @@ enum err ending_needs(const struct settings *s, struct pg *pg, struct digest *ke
     enum err e = database_same_key(s, pg, why);
     if (e || (e = database_derive(s, FAREWELL_PURPOSE, key, why)))
         return e;
-    *ret = (struct ending){.farewell_key = mails ? key : NULL};
+    *ret = (struct ending){.farewell_key = mails ? key : NULL, .hangup = &hangup_for_others};
     return OK;
 }
 

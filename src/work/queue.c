@@ -71,9 +71,14 @@ struct work_item *work_promise(struct engine *engine, const struct work_kind *ki
     return item;
 }
 
-struct pg_call work_leave(const char *kind, const char *payload)
+enum err work_owe(struct engine *engine, const struct work_kind *kind, const char *payload, struct pg_call *ret_insert,
+                  struct work_item **ret)
 {
-    return (struct pg_call){.ask = &work_insert_free, .args = {pg_text(kind), pg_text(payload)}};
+    *ret = engine ? work_promise(engine, kind, payload, ret_insert) : NULL;
+    if (engine)
+        return *ret ? OK : ERR_MEMORY;
+    *ret_insert = (struct pg_call){.ask = &work_insert_free, .args = {pg_text(kind->name), pg_text(payload)}};
+    return OK;
 }
 
 enum work_hold work_hold(const struct work_item *item, int64_t for_ns)

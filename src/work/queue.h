@@ -85,8 +85,10 @@ struct work_item {
  * engine's. NULL without memory or for a payload beyond WORK_PAYLOAD_MAX. */
 struct work_item *work_promise(struct engine *engine, const struct work_kind *kind, const char *payload,
                                struct pg_call *ret_insert) MUST_CHECK;
-/* For who has no engine: an item that whichever instance looks next takes up. The payload must live until the trip. */
-struct pg_call work_leave(const char *kind, const char *payload);
+/* The same for who may have no engine: then *ret is NULL, and whichever instance looks next takes the item up. The
+ * payload must live until the trip. ERR_MEMORY. */
+enum err work_owe(struct engine *engine, const struct work_kind *kind, const char *payload, struct pg_call *ret_insert,
+                  struct work_item **ret) MUST_CHECK;
 /* After the commit. An engine that is full or stopping leaves the item to whoever claims it from the table. */
 void work_kick(struct work_item **item, const struct pg_call *inserted);
 void work_item_cleanup(struct work_item **item); /* for AUTO(work_item): forgets one that was not handed over */
