@@ -202,7 +202,6 @@ class Life {
     });
     await (freezing ? this.freeze() : this.recover());
     await Promise.all(charging);
-    const over = await this.world.now();
     for (const body of bodies) {
       // Asked again, it says for good whether it was charged; if not, it is now, or refused by the freeze.
       const answer = await this.send(account, body);
@@ -215,7 +214,6 @@ class Life {
       assert.ok(at >= since, 'it occurred when it was charged');
       if (freezing) assert.ok(at < this.frozen, `charged at ${at}, frozen since ${this.frozen}`);
       else assert.ok(at > this.freezes.at(-1).after, 'not before recovery began');
-      if (answer.status === 200) assert.ok(at <= over);
       account.charges.set(body.reference, { amount: body.amount_micros, occurred_at: answer.json.occurred_at });
     }
   }
