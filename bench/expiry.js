@@ -105,7 +105,7 @@ export async function bench(b) {
   const count = Number(process.env.RECLAIM_BENCH_CUSTOMERS) || (b.smoke ? 2_000 : 1_000_000);
   const cluster = await startCluster(b.stage, { max_wal_size: '8GB' });
   const runs = [];
-  const found = await b.compare(count > 200_000 ? 1 : 3, {
+  const found = await b.compare(count >= 100_000 ? 1 : 3, {
     ours: async (scope) => {
       runs.push(await ours(scope, cluster, count));
       return runs.at(-1).rate;

@@ -160,6 +160,19 @@ BEGIN
 END
 $$;
 
+-- A table that was taken over may have columns that Reclaim does not know: those of text whose names tell that they hold a
+-- secret or something personal, as a list for SET; null when there are none.
+CREATE FUNCTION reclaim.customer_columns_to_clear() RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog
+AS $$
+  SELECT string_agg(format('%I = %L', a.attname, CASE WHEN a.attnotnull THEN '' END), ', ') FROM pg_attribute a
+  WHERE a.attrelid = (SELECT CASE relkind WHEN 'v' THEN to_regclass('public.customer_customers') ELSE oid END FROM pg_class
+      WHERE oid = to_regclass('reclaim.customer_customers'))
+    AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = '' AND a.atttypid IN ('text'::regtype, 'varchar'::regtype)
+    AND a.attname ~ '(secret|password|token|username|first_?name|last_?name|phone|mail|fax|street|city|postal|birth)'
+    AND a.attname NOT IN ('email', 'phone_number')
+$$;
+
 -- Ends these customers, whose rows the caller has locked and found fit to go. p_sealed: for each the sealed address that the
 -- last mail goes to (src/customers/farewell.h), or null for none. All of it is one transaction's: the state, nothing
 -- personal left, credentials and login gone, the event, the audit, and what the cascade has to do.
@@ -171,7 +184,11 @@ DECLARE
   v_now timestamptz := clock_timestamp();
   v_owners uuid[];
   v_count integer;
+  v_others text := reclaim.customer_columns_to_clear();
 BEGIN
+  IF v_others IS NOT NULL THEN
+    EXECUTE format('UPDATE reclaim.customer_customers SET %s WHERE id = ANY ($1)', v_others) USING p_ids;
+  END IF;
   IF EXISTS (SELECT FROM reclaim.mailbox) THEN
     DELETE FROM reclaim.mailbox m USING reclaim.customer_customers c LEFT JOIN auth.users u ON u.id = c.owner_user_id
       WHERE c.id = ANY (p_ids) AND m.recipient IN (c.email, u.email);

@@ -77,6 +77,26 @@ describe("Reclaim's own tables", () => {
   });
 });
 
+describe("a team's own tables, taken over in public", () => {
+  it('keep nothing personal either, in columns that only their names tell of', async () => {
+    const theirs = await cluster.database(stage);
+    await theirs.query(`create table public.customer_customers (id uuid primary key, name varchar(255), email varchar(255), webhook_secret text not null default '',
+      first_name varchar(50), plan text, tm_delete timestamp(6));
+      create table public.billing_accounts (id uuid primary key, customer_id uuid, name varchar(255), tm_delete timestamp(6))`);
+    const instance = await serve(stage, { database: theirs, env: { ...env, ...provider.env, RECLAIM_EXPIRY_INTERVAL: '1s' } });
+    const person = await addPerson(stage, theirs);
+    await theirs.query(`update public.customer_customers set webhook_secret = $2, first_name = $2, plan = 'gold' where id = $1`, [person.id, `x ${person.mark}`]);
+    await due(instance, theirs, person);
+    await deleted(theirs, person);
+    await mailDone(theirs, person);
+    assert.deepEqual(await found(theirs, person.strings), []);
+    const [row] = await theirs.query('select status, tm_delete is not null as gone, plan from public.customer_customers where id = $1', [person.id]);
+    assert.deepEqual(row, { status: 'deleted', gone: true, plan: 'gold' });
+    const [bill] = await theirs.query('select status, tm_delete is not null as gone from public.billing_accounts where customer_id = $1', [person.id]);
+    assert.deepEqual(bill, { status: 'deleted', gone: true });
+  });
+});
+
 describe('after the end in a Supabase database', () => {
   let theirs, instance;
   before(async () => {
