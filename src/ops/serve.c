@@ -21,6 +21,7 @@
 #include "ops/background.h"
 #include "ops/database.h"
 #include "ops/health.h"
+#include "ops/keys.h"
 #include "ops/process_metrics.h"
 #include "ops/routes.h"
 #include "ops/shifts.h"
@@ -53,11 +54,9 @@ struct generation {
 struct app {
     bool demo;
     _Atomic(struct generation *) now;
-    struct digest key_fingerprint, identifier_key, access_key_hasher;
+    struct keys keys;
     struct jwt_keys *tokens;
     struct who *who;
-    struct digest farewell_key;
-    struct code_keys code_keys;
     sigset_t signals;
     struct cluster *cluster;
     struct pool *pool;
@@ -250,7 +249,7 @@ static enum err open_rooms(struct app *app, const char *url, const char *direct,
         return e;
     if ((e = routes_open(&app->routes, app->pool, app->engine)))
         return e;
-    struct ending ending = {post_has_provider(app->post) ? &app->farewell_key : NULL, app->engine, NULL};
+    struct ending ending = {post_has_provider(app->post) ? &app->keys.farewells : NULL, app->engine, NULL};
     return shifts_start(&app->shifts, direct, app->leader, &ending, why);
 }
 
@@ -262,7 +261,7 @@ static enum err bring_database_up(struct app *app, struct why *why)
     const char *direct = app->cluster ? url : s->database_direct_url;
     AUTO(pg) struct pg *pg = pg_new(direct, PG_PREPARE_OFF);
     enum err e = pg ? pg_connect(pg, clock_ns() + 5 * NS_PER_S, why) : why_set(why, ERR_MEMORY, "no memory");
-    if (e || (e = bring_schema_up(app, pg, why)) || (e = database_claim(pg, &app->key_fingerprint, why)) ||
+    if (e || (e = bring_schema_up(app, pg, why)) || (e = database_claim(pg, &app->keys.fingerprint, why)) ||
         (e = database_check_statements(pg, &app->orphans, why)) ||
         (e = database_guard_ownership(pg, s->ownership.at, s->ownership.count, &app->orphans, why)))
         return e;
@@ -351,30 +350,6 @@ static void raise_file_limit(const struct settings *s)
                  F_INT("limit", (int64_t)limit.rlim_cur), F_INT("wanted", (int64_t)wanted));
 }
 
-static enum err read_key(struct app *app, const struct settings *s, struct why *why)
-{
-    char key[SECRET_KEY_MAX + 1];
-    enum err e = settings_secret_key(s, app->demo, key, why);
-    if (!e)
-        e = digest_derive(str_of(key), FINGERPRINT_PURPOSE, &app->key_fingerprint);
-    if (!e)
-        e = digest_derive(str_of(key), IDENTIFIER_PURPOSE, &app->identifier_key);
-    if (!e)
-        e = digest_derive(str_of(key), ACCESS_KEY_PURPOSE, &app->access_key_hasher);
-    if (!e)
-        e = digest_derive(str_of(key), FAREWELL_PURPOSE, &app->farewell_key);
-    if (!e)
-        e = code_keys_derive(str_of(key), &app->code_keys);
-    secret_wipe(key, sizeof key);
-    return e;
-}
-
-/* Without a provider mails stay in a table that a page shows: where nobody real can be meant. */
-static bool has_mailbox(const struct app *app, const struct settings *s)
-{
-    return !s->resend_api_key && !s->sendgrid_api_key && !s->smtp_url && (app->demo || !s->database_url);
-}
-
 /* Whose mail it is: every template of customers is named so. */
 static enum err compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
 {
@@ -393,21 +368,15 @@ static enum err open_who(struct app *app, const struct settings *s, struct why *
     enum err e = settings_token_keys(s, app->demo, &app->tokens, why);
     if (e)
         return e;
-    app->who = who_new(&(struct who_config){app->tokens, &app->access_key_hasher});
+    app->who = who_new(&(struct who_config){app->tokens, &app->keys.access_keys});
     return app->who ? OK : why_set(why, ERR_MEMORY, "no memory for who is asking");
 }
 
 static enum err open_post(struct app *app, const struct settings *s, struct why *why)
 {
-    struct mail_settings mail = {.from = s->mail_from ? s->mail_from : "Reclaim <reclaim@example.com>",
-                                 .resend_api_key = s->resend_api_key,
-                                 .resend_url = s->resend_url,
-                                 .sendgrid_api_key = s->sendgrid_api_key,
-                                 .sendgrid_url = s->sendgrid_url,
-                                 .smtp_url = s->smtp_url,
-                                 .mailbox = has_mailbox(app, s),
-                                 .compose = compose,
-                                 .compose_context = app};
+    struct mail_settings mail = settings_mail(s, app->demo);
+    mail.compose = compose;
+    mail.compose_context = app;
     enum err e = post_new(&mail, &app->post, why);
     if (!e && !post_has_provider(app->post))
         log_warn("no mail provider is set: codes cannot be sent",
@@ -436,15 +405,15 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     if (!(app->hangup = hangup_new(s->switch_rpc_url)))
         return why_set(why, ERR_MEMORY, "no memory for calls");
     routes_init(&app->routes, s,
-                &(struct routes_needs){&app->orphans, &app->identifier_key, &app->code_keys, app->admission, app->post,
-                                       app->who, app->tokens, &app->farewell_key, hangup_kind(app->hangup),
-                                       has_mailbox(app, s)});
+                &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes, app->admission,
+                                       app->post, app->who, app->tokens, &app->keys.farewells, hangup_kind(app->hangup),
+                                       settings_has_mailbox(s, app->demo)});
     routes_configure(&app->routes, s);
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);
     if (!s->database_url && (e = cluster_start(s->data_dir, &app->cluster, why)))
         return e;
-    if ((e = read_key(app, s, why)))
+    if ((e = keys_read(s, app->demo, &app->keys, why)))
         return e;
     if (app->demo && !app->cluster)
         log_warn("demo people are put into the embedded database only; this one stays as it is");
@@ -507,7 +476,7 @@ static void greet(struct app *app)
            "  Metrics        http://%s/metrics\n",
            server_address(app->public), server_address(app->public), server_address(app->ops),
            server_address(app->ops));
-    if (has_mailbox(app, settings_now(app)))
+    if (settings_has_mailbox(settings_now(app), app->demo))
         printf("  Mailbox        http://%s/mailbox\n", server_address(app->public));
     if (app->cluster)
         printf("  Database       psql '%s'\n", cluster_url(app->cluster));

@@ -213,3 +213,19 @@ struct tier_table settings_tiers(const struct settings *s)
                                    [TIER_LOGIN_IP] = s->limit_login,
                                }};
 }
+
+bool settings_has_mailbox(const struct settings *s, bool demo)
+{
+    return !s->resend_api_key && !s->sendgrid_api_key && !s->smtp_url && (demo || !s->database_url);
+}
+
+struct mail_settings settings_mail(const struct settings *s, bool demo)
+{
+    return (struct mail_settings){.from = s->mail_from ? s->mail_from : "Reclaim <reclaim@example.com>",
+                                  .resend_api_key = s->resend_api_key,
+                                  .resend_url = s->resend_url,
+                                  .sendgrid_api_key = s->sendgrid_api_key,
+                                  .sendgrid_url = s->sendgrid_url,
+                                  .smtp_url = s->smtp_url,
+                                  .mailbox = settings_has_mailbox(s, demo)};
+}

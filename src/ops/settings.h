@@ -12,6 +12,7 @@
 #include "base/ip.h"
 #include "base/log.h"
 #include "limits/tiers.h"
+#include "mail/mail.h"
 #include "pg/pg.h"
 #include "recovery/orphans.h"
 
@@ -110,6 +111,10 @@ enum err settings_secret_key(const struct settings *s, bool demo, char into[SECR
 enum err settings_token_keys(const struct settings *s, bool demo, struct jwt_keys **ret, struct why *why) MUST_CHECK;
 
 struct tier_table settings_tiers(const struct settings *s);
+/* Who mails; how mails are composed is the caller's to fill in. */
+struct mail_settings settings_mail(const struct settings *s, bool demo);
+/* Without a provider mails stay in a table that a page shows: where nobody real can be meant. */
+bool settings_has_mailbox(const struct settings *s, bool demo);
 
 void settings_print_help(FILE *out);                              /* for --help */
 void settings_print_markdown(FILE *out);                          /* docs/settings.md */

@@ -1,0 +1,26 @@
+#include "ops/keys.h"
+
+#include "auth/access_keys.h"
+#include "customers/farewell.h"
+#include "ops/database.h"
+
+enum err keys_read(const struct settings *s, bool demo, struct keys *ret, struct why *why)
+{
+    const struct {
+        const char *purpose;
+        struct digest *key;
+    } all[] = {
+        {FINGERPRINT_PURPOSE, &ret->fingerprint},
+        {IDENTIFIER_PURPOSE, &ret->identifiers},
+        {ACCESS_KEY_PURPOSE, &ret->access_keys},
+        {FAREWELL_PURPOSE, &ret->farewells},
+    };
+    char master[SECRET_KEY_MAX + 1];
+    enum err e = settings_secret_key(s, demo, master, why);
+    for (size_t i = 0; i < COUNT_OF(all) && !e; i++)
+        e = digest_derive(str_of(master), all[i].purpose, all[i].key);
+    if (!e)
+        e = code_keys_derive(str_of(master), &ret->codes);
+    secret_wipe(master, sizeof master);
+    return e;
+}
