@@ -85,7 +85,7 @@ describe("a team's own tables, taken over in public", () => {
       create table public.billing_accounts (id uuid primary key, customer_id uuid, name varchar(255), tm_delete timestamp(6))`);
     const instance = await serve(stage, { database: theirs, env: { ...env, ...provider.env, RECLAIM_EXPIRY_INTERVAL: '1s' } });
     const person = await addPerson(stage, theirs);
-    await theirs.query(`update public.customer_customers set webhook_secret = $2, first_name = $2, plan = 'gold' where id = $1`, [person.id, `x ${person.mark}`]);
+    await theirs.query(`update public.customer_customers set webhook_secret = $2::text, first_name = $2::text, plan = 'gold' where id = $1`, [person.id, `x ${person.mark}`]);
     await due(instance, theirs, person);
     await deleted(theirs, person);
     await mailDone(theirs, person);
