@@ -5,15 +5,15 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
 import { begin, ask, hangUp, listCalls, over, progress, rowsOf, showCall, sip, talking } from './lib/calls.js';
-import { addCustomer, asKey, addKey, assertError, asUser, bearer, freeze, frozenEverywhere, recover, rowOf, scene, show } from './lib/customers.js';
+import { addCustomer, asKey, addKey, assertError, asUser, bearer, env, freeze, frozenEverywhere, recover, rowOf, scene, show } from './lib/customers.js';
 import { ops } from './lib/http.js';
-import { run } from './lib/reclaim.js';
+import { run, serve } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
 
 const stage = new Stage();
-let db, server;
+let cluster, db, server;
 before(async () => {
-  ({ db, server } = await scene(stage));
+  ({ cluster, db, server } = await scene(stage));
 });
 after(() => stage.end());
 
@@ -249,5 +249,20 @@ describe('a freeze', () => {
     assert.match(body, /^reclaim_calls_down_seconds_bucket\{reason="account_frozen",le="10"\} [1-9]/m);
     assert.match(body, /^reclaim_calls_asked_total\{outcome="frozen"\} [1-9]/m);
     await until('every hang-up done', async () => (await db.query(`select 1 from reclaim.work_items where kind = 'hangup'`)).length === 0);
+  });
+});
+
+describe('customers whose table a team had already', () => {
+  it('are let through, frozen and hung up on all the same', async (t) => {
+    const theirs = await cluster.database(t);
+    const id = randomUUID();
+    await theirs.query('create table public.customer_customers (id uuid primary key, name text)');
+    await theirs.query('insert into public.customer_customers values ($1, $2)', [id, 'Someone']);
+    const instance = await serve(t, { database: theirs, env });
+    const call = await talking(instance, { id });
+    await freeze(instance, id);
+    assert.equal((await over(instance, call.id)).hangup_reason, 'account_frozen');
+    await frozenEverywhere(instance, id, ['calls']);
+    assertError(await begin(instance, { id }), 403, 'DELETION_SCHEDULED');
   });
 });
