@@ -56,7 +56,7 @@ static void await_runs(int wanted)
 
 static void only_a_leader_works_and_a_new_one_at_once(void **state UNUSED)
 {
-    struct shift *s = begin(false, 3600 * 1000);
+    struct shift *s = begin(false, INT64_C(3600000));
     nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
     assert_int_equal(atomic_load(&runs), 0);
     atomic_store(&leading, true);
@@ -77,7 +77,7 @@ static void it_is_done_every_so_often(void **state UNUSED)
 
 static void what_failed_is_done_again_soon(void **state UNUSED)
 {
-    struct shift *s = begin(true, 3600 * 1000);
+    struct shift *s = begin(true, INT64_C(3600000));
     atomic_store(&fails, true);
     atomic_store(&leading, false);
     nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
@@ -89,7 +89,7 @@ static void what_failed_is_done_again_soon(void **state UNUSED)
 
 static void long_work_ends_when_another_leads_and_when_the_program_stops(void **state UNUSED)
 {
-    struct shift *s = begin(false, 3600 * 1000);
+    struct shift *s = begin(false, INT64_C(3600000));
     atomic_store(&long_one, true);
     atomic_store(&leading, true);
     await_runs(1);
