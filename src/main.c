@@ -138,7 +138,7 @@ static const struct command {
      "  --ttl AGE      how long it is good, such as 15m or 30d (1h)\n"
      "  --config FILE  settings from an INI file; the environment wins\n",
      command_token},
-    {"key", "key create|revoke|list [KEY] --customer ID [--name TEXT] [--format table|json] [--config FILE]",
+    {"key", "key create|revoke|list [KEY] --customer ID [--name TEXT] [--format table|csv|json] [--config FILE]",
      "API keys of a customer",
      "  create --customer ID   makes a key and prints it alone on standard output, once: only a hash of it is stored\n"
      "  revoke KEY             ends a key, given by its id (as `list` and `create` tell it) or by the key itself; it\n"
@@ -147,7 +147,7 @@ static const struct command {
      "  list --customer ID     id, beginning, name and times of each, the revoked ones too\n"
      "\n"
      "  --name TEXT            what the key is for, for `list`\n"
-     "  --format FORMAT        of `list`: table or json (table)\n"
+     "  --format FORMAT        of `list`: table, csv or json (table)\n"
      "  --config FILE          settings from an INI file; the environment wins\n"
      "\n"
      "Keys are hashed under RECLAIM_SECRET_KEY, which must be the servers'.\n",

@@ -3,15 +3,15 @@
 
 #include "auth/access_keys.h"
 #include "base/clock.h"
-#include "base/json.h"
 #include "ops/commands.h"
 #include "ops/database.h"
 #include "ops/options.h"
+#include "ops/report.h"
 
 struct order {
     const char *customer, *name; /* NULL when not given */
     const char *key;             /* to be revoked: an id, or the key itself */
-    bool as_json;
+    report_printer *print;       /* how `list` prints them */
 };
 
 static enum err ask(struct pg *pg, struct pg_call *call, struct why *why)
@@ -64,59 +64,14 @@ static enum err revoke(const struct order *o, struct pg *pg, const struct digest
 }
 
 static const char *const columns[] = {"id", "prefix", "name", "created_at", "last_used_at", "revoked_at"};
-
-static void print_json(const struct pg_call *found)
-{
-    printf("[");
-    for (int r = 0; r < found->rows; r++) {
-        AUTO(buf) struct buf out = buf_new(4096);
-        struct json_writer w = json_to(&out);
-        json_open(&w, '{');
-        for (int c = 0; c < (int)COUNT_OF(columns); c++) {
-            json_key(&w, columns[c]);
-            json_str(&w, pg_get(found, r, c));
-        }
-        json_close(&w, '}');
-        printf("%s%.*s", r ? ",\n " : "", STR_ARGS(buf_str(&out)));
-    }
-    printf("]\n");
-}
-
-static const char *cell(const struct pg_call *found, int row, int column)
-{
-    const char *text = pg_get(found, row, column).at;
-    return text && *text ? text : "-";
-}
-
-static void print_table(const struct pg_call *found)
-{
-    int width[COUNT_OF(columns)];
-    for (int c = 0; c < (int)COUNT_OF(columns); c++) {
-        width[c] = (int)strlen(columns[c]);
-        for (int r = 0; r < found->rows; r++)
-            if ((int)strlen(cell(found, r, c)) > width[c])
-                width[c] = (int)strlen(cell(found, r, c));
-        if (c == (int)COUNT_OF(columns) - 1)
-            width[c] = 0; /* nothing stands behind it */
-        printf("%s%-*s", c ? "  " : "", width[c], columns[c]);
-    }
-    putchar('\n');
-    for (int r = 0; r < found->rows; r++) {
-        for (int c = 0; c < (int)COUNT_OF(columns); c++)
-            printf("%s%-*s", c ? "  " : "", width[c], cell(found, r, c));
-        putchar('\n');
-    }
-    printf("%d key%s\n", found->rows, found->rows == 1 ? "" : "s");
-}
+static const struct report report = {columns, COUNT_OF(columns), -1, "-", "key"};
 
 static enum err list(const struct order *o, struct pg *pg, struct why *why)
 {
     struct pg_call call = {.ask = &access_keys_list, .args = {pg_text(o->customer)}};
     enum err e = ask(pg, &call, why);
-    if (!e && o->as_json)
-        print_json(&call);
-    else if (!e)
-        print_table(&call);
+    if (!e)
+        o->print(&report, &call);
     return e;
 }
 
@@ -136,8 +91,8 @@ static const char *complaint(const char *verb, const struct order *o, const char
         return "what is to be revoked is neither a key nor a key's id";
     if (o->name && (!creates || !access_key_name_is_fine(str_of(o->name))))
         return creates ? "a name has at most 100 bytes, without control characters" : "only create takes --name";
-    if (format && (creates || revokes || (strcmp(format, "table") != 0 && strcmp(format, "json") != 0)))
-        return "--format is for list: table or json";
+    if (format && (creates || revokes || !o->print))
+        return "--format is for list: table, csv or json";
     return NULL;
 }
 
@@ -152,7 +107,7 @@ int command_key(int argc, char **argv)
     struct order order = {.customer = options[1].value,
                           .name = options[2].value,
                           .key = words == 2 ? argv[2] : NULL,
-                          .as_json = format && strcmp(format, "json") == 0};
+                          .print = report_printer_named(format)};
     const char *wrong = complaint(verb, &order, format);
     if (wrong) {
         fprintf(stderr, "reclaim key: %s (reclaim key --help tells more)\n", wrong);

@@ -144,7 +144,7 @@ describe('reclaim key', () => {
     ['create', '--customer', id, '--name', 'n'.repeat(101)],
     ['create', '--customer', id, '--format', 'json'],
     ['list'],
-    ['list', '--customer', id, '--format', 'csv'],
+    ['list', '--customer', id, '--format', 'xml'],
     ['list', '--customer', id, '--name', 'x'],
     ['revoke'],
     ['revoke', 'rk_short'],
