@@ -54,15 +54,18 @@ $$;
 CREATE TRIGGER call_forget BEFORE UPDATE OF tm_delete ON reclaim.call_calls
   FOR EACH ROW EXECUTE FUNCTION reclaim.call_forget();
 
--- The call object of the API.
+-- The call object of the API. One expression, so that it becomes part of whatever statement asks for it: a body that has to
+-- be planned at every call costs more than the call.
 CREATE FUNCTION reclaim.call_object(c reclaim.call_calls) RETURNS json
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog
+LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
-  SELECT row_to_json(fields) FROM (
-    SELECT c.id, c.customer_id, c.direction, c.source, c.destination, c.status, c.hangup_reason, c.sip_call_id, c.from_tag,
-      c.to_tag, c.cseq, c.master_call_id, c.confbridge_id, c.groupcall_id, reclaim.rfc3339(c.tm_create) AS tm_create,
-      reclaim.rfc3339(c.tm_update) AS tm_update, reclaim.rfc3339(c.tm_progressing) AS tm_progressing,
-      reclaim.rfc3339(c.tm_hangup) AS tm_hangup, reclaim.rfc3339(c.tm_delete) AS tm_delete) AS fields
+  SELECT pg_catalog.json_build_object('id', c.id, 'customer_id', c.customer_id, 'direction', c.direction, 'source', c.source,
+    'destination', c.destination, 'status', c.status, 'hangup_reason', c.hangup_reason,
+    'sip_call_id', c.sip_call_id, 'from_tag', c.from_tag, 'to_tag', c.to_tag, 'cseq', c.cseq,
+    'master_call_id', c.master_call_id, 'confbridge_id', c.confbridge_id, 'groupcall_id', c.groupcall_id,
+    'tm_create', reclaim.rfc3339(c.tm_create), 'tm_update', reclaim.rfc3339(c.tm_update),
+    'tm_progressing', reclaim.rfc3339(c.tm_progressing), 'tm_hangup', reclaim.rfc3339(c.tm_hangup),
+    'tm_delete', reclaim.rfc3339(c.tm_delete))
 $$;
 
 -- Who answers for a call beside its own customer: whoever has the calls it is chained to, and whoever began its group
@@ -83,67 +86,60 @@ $$;
 -- customer who calls without pause would keep its own freeze waiting: those who share a row pass who waits for it.
 CREATE FUNCTION reclaim.customer_turn(p_customer uuid) RETURNS bigint
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-AS $$ SELECT pg_catalog.hashtextextended('reclaim customer ' || p_customer, 0) $$;
+AS $$ SELECT pg_catalog.uuid_hash_extended(p_customer, 0) $$;
 
 -- Call set-up: the customer's row is held in share mode until the call's row is committed, so that a freeze either sees
 -- the call or is seen by it. What is read under a lock is read by a statement that begins after the lock was had.
 -- Outcomes: created; repeated; frozen or deleted, with when that was asked for; unknown; no_master.
 CREATE FUNCTION reclaim.call_begin(p_customer uuid, p_direction text, p_source text, p_destination text,
-  p_sip_call_id text, p_from_tag text, p_cseq bigint, p_master uuid, p_confbridge uuid, p_group uuid)
-RETURNS TABLE (outcome text, call json, refused_customer uuid, scheduled_us bigint)
-LANGUAGE plpgsql SET search_path = pg_catalog
+  p_sip_call_id text, p_from_tag text, p_cseq bigint, p_master uuid, p_confbridge uuid, p_group uuid,
+  OUT outcome text, OUT call text, OUT refused_customer uuid, OUT scheduled_us bigint)
+LANGUAGE plpgsql
 AS $$
 DECLARE
-  v_status text;
   v_scheduled timestamptz;
-  v_customer uuid := p_customer;
-  v_call reclaim.call_calls;
 BEGIN
+  refused_customer := p_customer;
   IF p_group IS NOT NULL THEN
     -- Who comes second must see who came first.
-    PERFORM pg_advisory_xact_lock(hashtextextended('reclaim group call ' || p_group, 0));
+    PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.uuid_hash_extended(p_group, 1));
   END IF;
   -- Who may not call anyway is told so without a lock.
-  SELECT c.status, c.tm_deletion_scheduled INTO v_status, v_scheduled
+  SELECT c.status, c.tm_deletion_scheduled INTO outcome, v_scheduled
     FROM reclaim.customer_customers c WHERE c.id = p_customer;
-  IF v_status = 'active' THEN
-    PERFORM pg_advisory_xact_lock_shared(reclaim.customer_turn(p_customer));
-    SELECT c.status, c.tm_deletion_scheduled INTO v_status, v_scheduled
+  IF outcome = 'active' THEN
+    PERFORM pg_catalog.pg_advisory_xact_lock_shared(reclaim.customer_turn(p_customer));
+    SELECT c.status, c.tm_deletion_scheduled INTO outcome, v_scheduled
       FROM reclaim.customer_customers c WHERE c.id = p_customer FOR SHARE;
   END IF;
-  IF v_status IS NULL THEN
-    RETURN QUERY SELECT 'unknown', NULL::json, p_customer, NULL::bigint;
-    RETURN;
+  IF outcome = 'active' AND p_master IS NOT NULL AND NOT EXISTS (SELECT FROM reclaim.call_calls WHERE id = p_master) THEN
+    outcome := 'no_master';
   END IF;
-  IF v_status = 'active' AND p_master IS NOT NULL AND NOT EXISTS (SELECT FROM reclaim.call_calls WHERE id = p_master) THEN
-    RETURN QUERY SELECT 'no_master', NULL::json, p_customer, NULL::bigint;
-    RETURN;
-  END IF;
-  IF v_status = 'active' AND (p_master IS NOT NULL OR p_group IS NOT NULL) THEN
-    FOR v_customer, v_status, v_scheduled IN
+  IF outcome = 'active' AND (p_master IS NOT NULL OR p_group IS NOT NULL) THEN
+    FOR refused_customer, outcome, v_scheduled IN
       SELECT c.id, c.status, c.tm_deletion_scheduled FROM reclaim.customer_customers c
         WHERE c.id IN (SELECT reclaim.call_others_answering(p_master, p_group)) AND c.id <> p_customer ORDER BY c.id FOR SHARE
     LOOP
-      EXIT WHEN v_status <> 'active';
+      EXIT WHEN outcome <> 'active';
     END LOOP;
-    v_status := coalesce(v_status, 'active'); -- there was nobody else
+    outcome := coalesce(outcome, 'active'); -- there was nobody else
   END IF;
-  IF v_status <> 'active' THEN
-    RETURN QUERY SELECT v_status, NULL::json, v_customer, (date_part('epoch', v_scheduled) * 1000000)::bigint;
-    RETURN;
+  IF outcome = 'active' THEN
+    INSERT INTO reclaim.call_calls AS c (customer_id, direction, source, destination, sip_call_id, from_tag, cseq,
+        master_call_id, confbridge_id, groupcall_id)
+      VALUES (p_customer, p_direction, p_source, p_destination, p_sip_call_id, p_from_tag, p_cseq, p_master, p_confbridge,
+        p_group)
+      ON CONFLICT DO NOTHING RETURNING 'created', reclaim.call_object(c) INTO outcome, call;
+    IF NOT FOUND THEN
+      SELECT 'repeated', reclaim.call_object(c) INTO outcome, call FROM reclaim.call_calls c
+        WHERE c.sip_call_id = p_sip_call_id AND coalesce(c.from_tag, '') = coalesce(p_from_tag, '')
+          AND coalesce(c.cseq, 0) = coalesce(p_cseq, 0) AND c.customer_id = p_customer AND c.direction = p_direction;
+    END IF;
+  ELSIF outcome IS NULL THEN
+    outcome := 'unknown';
+  ELSE
+    scheduled_us := pg_catalog.date_part('epoch', v_scheduled) * 1000000;
   END IF;
-  INSERT INTO reclaim.call_calls (customer_id, direction, source, destination, sip_call_id, from_tag, cseq, master_call_id,
-      confbridge_id, groupcall_id)
-    VALUES (p_customer, p_direction, p_source, p_destination, p_sip_call_id, p_from_tag, p_cseq, p_master, p_confbridge,
-      p_group)
-    ON CONFLICT DO NOTHING RETURNING * INTO v_call;
-  IF FOUND THEN
-    RETURN QUERY SELECT 'created', reclaim.call_object(v_call), p_customer, NULL::bigint;
-    RETURN;
-  END IF;
-  RETURN QUERY SELECT 'repeated', reclaim.call_object(c), p_customer, NULL::bigint FROM reclaim.call_calls c
-    WHERE c.sip_call_id = p_sip_call_id AND coalesce(c.from_tag, '') = coalesce(p_from_tag, '')
-      AND coalesce(c.cseq, 0) = coalesce(p_cseq, 0) AND c.customer_id = p_customer AND c.direction = p_direction;
 END
 $$;
 

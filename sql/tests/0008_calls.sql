@@ -8,7 +8,7 @@ CREATE FUNCTION pg_temp.customer(n int, status text DEFAULT 'active') RETURNS uu
 CREATE FUNCTION pg_temp.c(n int) RETURNS uuid LANGUAGE sql AS $$ SELECT format('00000000-0000-4000-8000-%s', lpad(n::text, 12, '0'))::uuid $$;
 CREATE FUNCTION pg_temp.begin(customer int, sip text DEFAULT NULL, master uuid DEFAULT NULL, conf uuid DEFAULT NULL, grp uuid DEFAULT NULL,
     OUT outcome text, OUT id uuid, OUT refused uuid, OUT us bigint) LANGUAGE sql AS $$
-  SELECT outcome, (call->>'id')::uuid, refused_customer, scheduled_us FROM reclaim.call_begin(pg_temp.c(customer), 'outgoing', '+1', '+2', sip,
+  SELECT outcome, (call::json->>'id')::uuid, refused_customer, scheduled_us FROM reclaim.call_begin(pg_temp.c(customer), 'outgoing', '+1', '+2', sip,
     'ft', 1, master, conf, grp) $$;
 CREATE FUNCTION pg_temp.status(call uuid) RETURNS text LANGUAGE sql AS $$ SELECT status FROM reclaim.call_calls WHERE id = call $$;
 CREATE FUNCTION pg_temp.freeze(n int) RETURNS void LANGUAGE sql AS $$ UPDATE reclaim.customer_customers SET status = 'frozen' WHERE id = pg_temp.c(n) $$;

@@ -122,7 +122,7 @@ static enum err run_begin(struct errand *errand, struct pg *pg)
     enum err e = pg_ask(pg, &call, errand->job.deadline_ns);
     if (e)
         return e;
-    if (call.rows != 1)
+    if (call.rows != 1 || pg_is_null(&call, 0, 0))
         return ERR_CONFLICT; /* the call it repeats went meanwhile */
     b->outcome = arena_copy(arena, pg_get(&call, 0, 0));
     b->scheduled_us = pg_get_i64(&call, 0, 3);
