@@ -5,9 +5,8 @@
 /* Locks the customer and inserts in statements of their own: see sql/migrations/0008_calls.up.sql. */
 const struct statement call_begin = {
     .name = "call_begin",
-    .sql =
-        "SELECT outcome, call, refused_customer, scheduled_us FROM reclaim.call_begin($1::uuid, $2, $3,"
-        " $4, $5, $6, $7::int8, $8::uuid, $9::uuid, $10::uuid)",
+    .sql = "SELECT outcome, call, refused_customer, scheduled_us FROM reclaim.call_begin($1::uuid, $2, $3,"
+           " $4, $5, $6, $7::int8, $8::uuid, $9::uuid, $10::uuid)",
     .params = 10,
     .columns = "outcome:text call:text refused_customer:uuid scheduled_us:int8",
 };
