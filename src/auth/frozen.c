@@ -15,6 +15,7 @@
 #define CONNECT_NS (5 * NS_PER_S)
 #define READ_NS (5 * NS_PER_S)
 #define WAKE_LEAST_NS (10 * NS_PER_MS) /* between reads, however many notifications come */
+#define READ_LEAST_NS (20 * NS_PER_MS)
 #define PAUSE_FIRST_MS 50
 #define PAUSE_MOST_MS 1000
 #define PAGE 10000
@@ -287,6 +288,8 @@ static enum err begin(struct frozen *f, struct why *why)
 static bool wait_for_next(struct frozen *f, int64_t began_ns, int64_t took_ns)
 {
     int64_t next_ns = began_ns + FROZEN_READ_EVERY_NS - 2 * took_ns;
+    if (next_ns < began_ns + READ_LEAST_NS)
+        next_ns = began_ns + READ_LEAST_NS; /* else a busy machine would be kept busy with this */
     struct pollfd on[2] = {{.fd = f->stop_fd, .events = POLLIN}, {.fd = pg_socket(f->pg), .events = POLLIN}};
     if (told_to_stop(f, clock_ms_until(began_ns + WAKE_LEAST_NS, 50)))
         return false;
