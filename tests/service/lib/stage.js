@@ -41,7 +41,7 @@ export function stageOf(scope) {
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Waits until `look` returns something true, and returns that. The deadline is there to end a test, not to judge speed. */
-export async function until(what, look, deadlineMs = 60_000) {
+export async function until(what, look, deadlineMs = 150_000) {
   const end = performance.now() + deadlineMs;
   let last;
   for (;;) {
