@@ -11,6 +11,26 @@ const struct statement call_begin = {
     .columns = "outcome:text call:text refused_customer:uuid scheduled_us:int8",
 };
 
+/* Many at once, in the order they stand in: the function reads anew for each. */
+const struct statement calls_begin = {
+    .name = "calls_begin",
+    .sql =
+        "SELECT asked.number, begun.outcome, begun.call, begun.scheduled_us FROM pg_catalog.json_to_recordset($1::json)"
+        " AS asked (number int8, customer uuid, direction text, source text, destination text, sip_call_id text,"
+        " from_tag text, cseq int8, confbridge uuid)"
+        " CROSS JOIN LATERAL reclaim.call_begin(asked.customer, asked.direction, asked.source, asked.destination,"
+        " asked.sip_call_id, asked.from_tag, asked.cseq, NULL, asked.confbridge, NULL) AS begun",
+    .params = 1,
+    .columns = "number:int8 outcome:text call:text scheduled_us:int8",
+};
+
+const struct statement calls_hurry = {
+    .name = "calls_hurry",
+    .sql = "SELECT pg_catalog.set_config('lock_timeout', '100ms', true) AS most",
+    .params = 0,
+    .columns = "most:text",
+};
+
 const struct statement call_lock = {
     .name = "call_lock",
     .sql = "SELECT c.status, reclaim.call_object(c)::text AS call FROM reclaim.call_calls c WHERE c.id = $1::uuid"
@@ -87,7 +107,7 @@ const struct statement calls_ending = {
     .columns = "id:uuid sip_call_id:text from_tag:text to_tag:text cseq:int8 rings:bool",
 };
 
-const struct statement *const calls_statements[] = {&call_begin,      &call_lock,      &call_go_on,
-                                                    &call_show,       &calls_list_all, &calls_list_of,
-                                                    &calls_mark_gone, &calls_end,      &calls_ending};
+const struct statement *const calls_statements[] = {&calls_begin,     &calls_hurry, &call_begin,     &call_lock,
+                                                    &call_go_on,      &call_show,   &calls_list_all, &calls_list_of,
+                                                    &calls_mark_gone, &calls_end,   &calls_ending};
 const size_t calls_statement_count = COUNT_OF(calls_statements);

@@ -1,9 +1,11 @@
 #include "enforce/calls.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "auth/errand.h"
 #include "auth/look.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/metrics.h"
 #include "enforce/call_statements.h"
@@ -98,6 +100,8 @@ static bool read_well(struct reading *r)
 
 struct beginning {
     struct errand errand;
+    struct batch_item item;
+    bool sent; /* with others; it may have begun, even if nobody was told */
     struct calls *room;
     const char *customer_id, *direction, *source, *destination, *sip_call_id, *from_tag, *master, *confbridge, *group;
     int64_t cseq;
@@ -151,6 +155,135 @@ static void answer_begin(struct errand *errand)
     }
 }
 
+/* Set-ups that arrive together share a transaction, and with it a commit. One that cannot begin at once, because somebody
+ * holds its customer's row, must not keep the others waiting: then each is asked for alone. */
+#define TOGETHER_MOST 64
+#define TOGETHER_NS (10 * NS_PER_S)
+#define TOGETHER_BYTES ((size_t)TOGETHER_MOST * 8192)
+
+static struct beginning *beginning_of(struct batch_item *item)
+{
+    return OWNER_OF(item, struct beginning, item);
+}
+
+/* Locks are taken in the same order by everyone. */
+static int by_customer(const void *a, const void *b)
+{
+    struct batch_item *const *one = a, *const *other = b;
+    return strcmp(beginning_of(*one)->customer_id, beginning_of(*other)->customer_id);
+}
+
+static void add_text(struct json_writer *w, const char *key, const char *text)
+{
+    if (!text)
+        return;
+    json_key(w, key);
+    json_str(w, str_of(text));
+}
+
+static void write_set_ups(struct buf *out, struct batch_item **items, size_t count)
+{
+    struct json_writer w = json_to(out);
+    json_open(&w, '[');
+    for (size_t i = 0; i < count; i++) {
+        const struct beginning *b = beginning_of(items[i]);
+        json_open(&w, '{');
+        json_key(&w, "number");
+        json_i64(&w, (int64_t)i);
+        add_text(&w, "customer", b->customer_id);
+        add_text(&w, "direction", b->direction);
+        add_text(&w, "source", b->source);
+        add_text(&w, "destination", b->destination);
+        add_text(&w, "sip_call_id", b->sip_call_id);
+        add_text(&w, "from_tag", b->from_tag);
+        add_text(&w, "confbridge", b->confbridge);
+        if (b->cseq >= 0) {
+            json_key(&w, "cseq");
+            json_i64(&w, b->cseq);
+        }
+        json_close(&w, '}');
+    }
+    json_close(&w, ']');
+}
+
+static enum err take_begun(struct beginning *b, const struct pg_call *rows, int row)
+{
+    struct arena *arena = b->errand.rq->arena;
+    b->outcome = arena_copy(arena, pg_get(rows, row, 1));
+    b->scheduled_us = pg_get_i64(rows, row, 3);
+    b->call = pg_is_null(rows, row, 2) ? (struct str){NULL, 0} : arena_copy(arena, pg_get(rows, row, 2));
+    return b->outcome.at && (pg_is_null(rows, row, 2) || b->call.at) ? OK : ERR_MEMORY;
+}
+
+static enum err begin_together(void *context, struct pg *pg, struct batch_item **items, size_t count)
+{
+    (void)context;
+    qsort(items, count, sizeof(struct batch_item *), by_customer);
+    AUTO(buf) struct buf set_ups = buf_new(TOGETHER_BYTES);
+    write_set_ups(&set_ups, items, count);
+    if (set_ups.failed)
+        return ERR_MEMORY;
+    for (size_t i = 0; i < count; i++)
+        beginning_of(items[i])->sent = true;
+    AUTO(tx) struct tx *tx = tx_begin(pg, clock_ns() + TOGETHER_NS);
+    struct pg_call calls[] = {{.ask = &calls_hurry}, {.ask = &calls_begin, .args = {pg_text(buf_str(&set_ups).at)}}};
+    const struct pg_call *rows = &calls[1];
+    enum err e = tx_commit(tx, calls, COUNT_OF(calls));
+    if (e)
+        return e;
+    for (int row = 0; row < rows->rows && !e; row++) {
+        int64_t number = pg_get_i64(rows, row, 0);
+        if (number >= 0 && (size_t)number < count && !pg_is_null(rows, row, 1))
+            e = take_begun(beginning_of(items[number]), rows, row);
+    }
+    return e;
+}
+
+/* What failed together was undone, and is asked for alone; unless nobody knows whether it was. Then a set-up that bears the
+ * switch's id is repeated, which is harmless, and any other is not. */
+static void begun_together(void *context, struct batch_item *item, enum err e)
+{
+    (void)context;
+    struct beginning *b = beginning_of(item);
+    bool undone = e && e != ERR_TIMEOUT && e != ERR_CLOSED && e != ERR_MEMORY;
+    if (!e && b->outcome.at)
+        answer_begin(&b->errand);
+    else if (undone || !b->sent || b->sip_call_id)
+        errand_go(&b->errand, atomic_load(&b->room->pool));
+    else
+        reply_fault(b->errand.rq, e ? e : ERR_DATABASE);
+}
+
+enum err calls_open(struct calls *room, struct pool *pool)
+{
+    struct batch *set_ups = batch_new(&(struct batch_config){.pool = pool,
+                                                             .most = TOGETHER_MOST,
+                                                             .room = 4096,
+                                                             .in_flight = 4,
+                                                             .patience_ns = TOGETHER_NS,
+                                                             .context = room,
+                                                             .run = begin_together,
+                                                             .done = begun_together});
+    if (!set_ups)
+        return ERR_MEMORY;
+    atomic_store(&room->pool, pool);
+    atomic_store(&room->set_ups, set_ups);
+    return OK;
+}
+
+void calls_close(struct calls *room)
+{
+    batch_free(atomic_exchange(&room->set_ups, NULL));
+}
+
+/* One that hangs on other calls looks at those first, and so goes alone. */
+static void begin(struct beginning *b)
+{
+    struct batch *set_ups = b->master || b->group ? NULL : atomic_load(&b->room->set_ups);
+    if (!set_ups || batch_add(set_ups, &b->item))
+        errand_go(&b->errand, atomic_load(&b->room->pool));
+}
+
 void call_begin_handle(struct request *rq, const struct caller *caller, void *calls)
 {
     (void)caller;
@@ -174,7 +307,7 @@ void call_begin_handle(struct request *rq, const struct caller *caller, void *ca
     b->confbridge = uuid_of(&r, "confbridge_id");
     b->group = uuid_of(&r, "groupcall_id");
     if (read_well(&r))
-        errand_go(&b->errand, atomic_load(&room->pool));
+        begin(b);
 }
 
 /* How it goes on */

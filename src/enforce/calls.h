@@ -3,11 +3,17 @@
 #define ENFORCE_CALLS_H
 
 #include "auth/who.h"
+#include "pg/batch.h"
 
 struct calls {
-    struct who *who;             /* writes the refusal of a frozen customer */
-    _Atomic(struct pool *) pool; /* NULL until the database is ready */
+    struct who *who;                 /* writes the refusal of a frozen customer */
+    _Atomic(struct pool *) pool;     /* NULL until the database is ready */
+    _Atomic(struct batch *) set_ups; /* those that arrive together begin together */
 };
+
+/* The database is ready. */
+enum err calls_open(struct calls *room, struct pool *pool) MUST_CHECK;
+void calls_close(struct calls *room); /* after the last request */
 
 /* Behind who_guard, for admins: */
 void call_begin_handle(struct request *rq, const struct caller *caller, void *calls);    /* POST /v1/calls */

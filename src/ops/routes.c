@@ -185,8 +185,9 @@ enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine)
     atomic_store(&r->mailbox.pool, pool);
     atomic_store(&r->billing.pool, pool);
     atomic_store(&r->cascade.pool, pool);
-    atomic_store(&r->calls.pool, pool);
     enum err e = customers_open(&r->customers, pool, engine);
+    if (!e)
+        e = calls_open(&r->calls, pool);
     return e ? e : probe_open(&r->probe, pool);
 }
 
@@ -194,4 +195,5 @@ void routes_close(struct routes *r)
 {
     probe_close(&r->probe);
     customers_close(&r->customers);
+    calls_close(&r->calls);
 }
