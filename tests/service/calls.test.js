@@ -69,6 +69,45 @@ describe('POST /v1/calls', () => {
     assert.equal((await begin(server, customer)).status, 201);
   });
 
+  it('many at once are each told their own: calls, repeats, refusals and unknown customers', async () => {
+    const [active, frozen] = [await addCustomer(db), await addCustomer(db)];
+    await freeze(server, frozen.id);
+    const dialog = sip();
+    const kinds = [
+      [active, () => ({}), [201]],
+      [active, () => dialog, [200, 201]],
+      [frozen, () => ({}), [403]],
+      [{ id: randomUUID() }, () => ({}), [404]],
+    ];
+    const asked = Array.from({ length: 120 }, (_, n) => kinds[n % kinds.length]);
+    const answers = await Promise.all(asked.map(([customer, more], n) => begin(server, customer, { source: `from ${n} "'\\ü`, ...more() })));
+    for (const [n, answer] of answers.entries()) {
+      const [customer, , statuses] = asked[n];
+      assert.ok(statuses.includes(answer.status), answer.body);
+      if (answer.status < 300) assert.equal(answer.json.customer_id, customer.id);
+      if (n % kinds.length === 0) assert.equal(answer.json.source, `from ${n} "'\\ü`);
+    }
+    assert.equal(answers.filter(({ status }, n) => n % kinds.length === 1 && status === 201).length, 1, 'a repeated set-up begins one call');
+    assert.equal((await rowsOf(db, active)).length, 31);
+    assert.equal((await rowsOf(db, frozen)).length, 0);
+  });
+
+  it('a customer whose row somebody holds keeps nobody else waiting', async (t) => {
+    const [held, free] = [await addCustomer(db), await addCustomer(db)];
+    const session = await db.session(t);
+    await session.query('begin');
+    await session.query('select from reclaim.customer_customers where id = $1 for update', [held.id]);
+    let told = false;
+    const waiting = Promise.all(Array.from({ length: 3 }, () => begin(server, held))).finally(() => (told = true));
+    const others = await Promise.all(Array.from({ length: 20 }, () => begin(server, free)));
+    assert.deepEqual([...new Set(others.map(({ status }) => status))], [201]);
+    assert.equal(told, false, 'who is held still waits');
+    await session.query('commit');
+    assert.deepEqual((await waiting).map(({ status }) => status), [201, 201, 201]);
+    assert.equal((await rowsOf(db, held)).length, 3);
+    assert.equal((await rowsOf(db, free)).length, 20);
+  });
+
   it('what cannot be meant is refused, and nothing is written', async () => {
     const customer = await addCustomer(db);
     const sound = { customer_id: customer.id, direction: 'outgoing', source: 'a', destination: 'b' };
