@@ -3,10 +3,9 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
-
-#include <time.h>
 
 #include "server.h"
 
