@@ -28,9 +28,10 @@ async function fill(scope, cluster, count) {
     `insert into auth.users (email, encrypted_password) select 'many.' || n || '@example.com', 'x' from generate_series(1, $1::int) n`,
     [count],
   );
-  await database.query(`insert into reclaim.customer_customers (name, detail, email, phone_number, address, webhook_uri, owner_user_id, status, tm_deletion_scheduled)
-    select 'Someone', 'Details', email, '+15550100', 'Street 1', 'https://hook.example.com/', id, 'frozen', clock_timestamp() - interval '31 days' - random() * interval '5 days'
-    from auth.users`);
+  await database.query(`insert into reclaim.customer_customers (name, detail, email, phone_number, address, webhook_uri, owner_user_id, status,
+      tm_deletion_scheduled, frozen_api_at, frozen_calls_at)
+    select 'Someone', 'Details', email, '+15550100', 'Street 1', 'https://hook.example.com/', id, 'frozen', at, at, at
+    from (select *, clock_timestamp() - interval '31 days' - random() * interval '5 days' as at from auth.users) as people`);
   await database.query('insert into reclaim.access_keys (customer_id, key_hash) select id, id::text from reclaim.customer_customers');
   await database.query(`insert into reclaim.billing_accounts (customer_id, name, status) select id, 'Account', 'frozen' from reclaim.customer_customers`);
   await database.query(`insert into reclaim.event_outbox (sequence, type, customer_id, payload, published_at)
