@@ -23,6 +23,7 @@ void jwt_keys_free(struct jwt_keys *keys); /* wipes the secret; NULL is fine */
 void jwt_keys_cleanup(struct jwt_keys **keys);
 bool jwt_keys_can_verify(const struct jwt_keys *keys); /* whether there is any key */
 bool jwt_keys_can_sign(const struct jwt_keys *keys);   /* whether there is a secret */
+uint64_t jwt_keys_serial(const struct jwt_keys *keys); /* no two sets that this process loads have the same */
 
 enum jwt_fault {
     JWT_FINE = 0,

@@ -5,6 +5,7 @@
 #include <openssl/core_names.h>
 #include <openssl/err.h>
 #include <openssl/param_build.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -171,6 +172,7 @@ static enum err read_set(struct jwt_keys *keys, const char *path, struct why *wh
 
 enum err jwt_keys_new(const char *secret, const char *jwks_path, struct jwt_keys **ret, struct why *why)
 {
+    static _Atomic uint64_t serials;
     size_t len = secret ? strlen(secret) : 0;
     if (secret && jwks_path)
         return why_set(why, ERR_INPUT, "RECLAIM_JWT_SECRET and RECLAIM_JWKS_FILE are both set: keep one of them");
@@ -189,6 +191,7 @@ enum err jwt_keys_new(const char *secret, const char *jwks_path, struct jwt_keys
         crypto_auth_hmacsha256_init(&keys->hmac, (const unsigned char *)secret, len);
         keys->has_secret = true;
     }
+    keys->serial = atomic_fetch_add(&serials, 1) + 1;
     *ret = keys;
     return OK;
 }
@@ -216,4 +219,9 @@ bool jwt_keys_can_verify(const struct jwt_keys *keys)
 bool jwt_keys_can_sign(const struct jwt_keys *keys)
 {
     return keys->has_secret;
+}
+
+uint64_t jwt_keys_serial(const struct jwt_keys *keys)
+{
+    return keys->serial;
 }

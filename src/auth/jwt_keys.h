@@ -21,6 +21,7 @@ struct jwt_public_key {
 };
 
 struct jwt_keys {
+    uint64_t serial;
     bool has_secret;
     crypto_auth_hmacsha256_state hmac; /* the secret taken in, nothing else yet: a copy of it starts each HMAC */
     size_t count;

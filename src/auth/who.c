@@ -11,7 +11,8 @@
 #define ASK_NS (5 * NS_PER_S)
 
 struct who {
-    struct who_config config;
+    const struct digest *key_hasher;
+    _Atomic(const struct jwt_keys *) tokens;
     struct seen *seen;
     _Atomic(struct frozen *) frozen; /* both NULL until the database is ready */
     _Atomic(struct pool *) pool;
@@ -58,7 +59,8 @@ struct who *who_new(const struct who_config *config)
         free(who);
         return NULL;
     }
-    who->config = *config;
+    who->key_hasher = config->key_hasher;
+    who_set_tokens(who, config->tokens);
     return who;
 }
 
@@ -84,6 +86,11 @@ void who_free(struct who *who)
 void who_set_grace(struct who *who, int64_t grace_ms)
 {
     atomic_store(&who->grace_ms, grace_ms);
+}
+
+void who_set_tokens(struct who *who, const struct jwt_keys *tokens)
+{
+    atomic_store(&who->tokens, tokens);
 }
 
 /* --- verdicts --- */
@@ -234,7 +241,7 @@ static void judge_key(struct question *q, struct str key)
     if (recall(q, SEEN_KEY, &q->credential)) {
         settle(q);
     } else if (access_key_is_one(key)) {
-        access_key_hash(q->who->config.key_hasher, key, q->key_hash);
+        access_key_hash(q->who->key_hasher, key, q->key_hash);
         ask_database(q);
     } else {
         disbelieve(q, "INVALID_API_KEY", "The API key is not one of Reclaim's.");
@@ -248,11 +255,10 @@ static int64_t until(int64_t now_ns, int64_t now_us, int64_t wall_us)
     return left_us >= SEEN_NS / NS_PER_US ? now_ns + SEEN_NS : now_ns + left_us * NS_PER_US;
 }
 
-static bool verify(struct question *q, struct str token)
+static bool verify(struct question *q, const struct jwt_keys *keys, struct str token)
 {
     struct claims claims;
     int64_t now_us = clock_wall_us();
-    const struct jwt_keys *keys = q->who->config.tokens;
     enum jwt_fault fault = keys ? jwt_verify(keys, token, now_us, &claims) : JWT_ALGORITHM;
     if (fault) {
         disbelieve(q, fault == JWT_EXPIRED ? "TOKEN_EXPIRED" : "INVALID_TOKEN", jwt_fault_text(fault));
@@ -264,17 +270,28 @@ static bool verify(struct question *q, struct str token)
     return true;
 }
 
+/* What is remembered of a token counts for the keys that it was verified with, and for no others. */
+static struct digest digest_of_token(struct str token, const struct jwt_keys *keys)
+{
+    struct digest ret = digest_quick(token);
+    uint64_t serial = keys ? jwt_keys_serial(keys) : 0;
+    for (size_t i = 0; i < sizeof serial; i++)
+        ret.bytes[i] ^= (uint8_t)(serial >> (8 * i));
+    return ret;
+}
+
 static void judge_token(struct question *q, struct str token)
 {
+    const struct jwt_keys *keys = atomic_load(&q->who->tokens);
     q->kind = SEEN_TOKEN;
     if (token.len <= JWT_MAX) {
-        q->credential = digest_quick(token);
+        q->credential = digest_of_token(token, keys);
         if (recall(q, SEEN_TOKEN, &q->credential)) {
             settle(q);
             return;
         }
     }
-    if (!verify(q, token))
+    if (!verify(q, keys, token))
         return;
     if (!q->caller.user_id[0]) { /* a service's: there is nobody to look up */
         q->from_memory = true;

@@ -24,7 +24,7 @@ struct caller {
 };
 
 struct who_config {
-    const struct jwt_keys *tokens;   /* NULL: no token is known, all are refused */
+    const struct jwt_keys *tokens;   /* who_set_tokens; NULL: no token is known, all are refused */
     const struct digest *key_hasher; /* hashes API keys (auth/access_keys.h) */
 };
 
@@ -35,6 +35,9 @@ struct who *who_new(const struct who_config *config) MUST_CHECK;
 enum err who_open(struct who *who, const char *direct_url, struct pool *pool, struct why *why) MUST_CHECK;
 void who_free(struct who *who);                        /* after the last request and pool_stop; NULL is fine */
 void who_set_grace(struct who *who, int64_t grace_ms); /* for "deletion_effective_at" */
+/* Tokens are verified with these from now on, also those that were believed before. Both sets stay until who_free. */
+void who_set_tokens(struct who *who, const struct jwt_keys *tokens);
+
 enum who_verdict {
     WHO_KNOWN,
     WHO_NO_CREDENTIALS,

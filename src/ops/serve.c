@@ -47,6 +47,7 @@ METRIC_COUNTER(pool_retries, "reclaim_database_retries_total",
 /* Settings a reload replaced: someone may still read them, so they stay until the end. */
 struct generation {
     struct settings *settings;
+    struct jwt_keys *tokens; /* NULL: those of an older one */
     struct http_policy policy;
     struct generation *older;
 };
@@ -116,13 +117,15 @@ static void configure_limits(struct app *app, const struct settings *s)
     admission_configure(app->admission, &tiers);
 }
 
-/* Makes these settings the ones in force; the old ones stay for whoever still reads them. */
-static enum err adopt(struct app *app, struct settings *s)
+/* Makes these settings the ones in force, and these keys of tokens unless they are NULL; the old ones stay for whoever still
+ * reads them. */
+static enum err adopt(struct app *app, struct settings *s, struct jwt_keys *tokens)
 {
     struct generation *g = calloc(1, sizeof *g);
     if (!g)
         return ERR_MEMORY;
     g->settings = s;
+    g->tokens = tokens;
     g->policy = (struct http_policy){s->trusted_proxies.at, s->trusted_proxies.count, s->cors_origins.at,
                                      s->cors_origins.count};
     g->older = atomic_load(&app->now);
@@ -135,21 +138,38 @@ static enum err adopt(struct app *app, struct settings *s)
         configure_limits(app, s);
     if (app->public)
         server_set_policy(app->public, &g->policy);
+    if (app->who && tokens)
+        who_set_tokens(app->who, tokens);
     return OK;
+}
+
+/* The file may hold other keys by now, whether or not it has the same name. */
+static enum err read_again(struct app *app, struct settings **ret, struct jwt_keys **ret_tokens, struct why *why)
+{
+    const struct settings *old = settings_now(app);
+    enum err e = settings_reload(old, ret, why);
+    if (e || (!old->jwks_file && !(*ret)->jwks_file))
+        return e;
+    if ((e = settings_token_keys(*ret, app->demo, ret_tokens, why)))
+        settings_free(*ret);
+    return e;
 }
 
 static void reload(struct app *app)
 {
     struct settings *fresh;
+    struct jwt_keys *tokens = NULL;
     struct why why;
-    if (settings_reload(settings_now(app), &fresh, &why)) {
+    if (read_again(app, &fresh, &tokens, &why)) {
         log_error("reload refused: the old settings stay", F_STR("why", why.text));
         return;
     }
-    if (adopt(app, fresh))
+    if (adopt(app, fresh, tokens)) {
         settings_free(fresh);
-    else
+        jwt_keys_free(tokens);
+    } else {
         log_info("settings reloaded");
+    }
 }
 
 /* Signals come to the first thread only, when it asks for them. */
@@ -391,7 +411,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     enum err e = settings_load(config_file, &s, why);
     if (e)
         return e;
-    if ((e = adopt(app, s))) {
+    if ((e = adopt(app, s, NULL))) {
         settings_free(s);
         return why_set(why, e, "no memory for the settings");
     }
@@ -459,6 +479,7 @@ static bool close_app(struct app *app)
     while (g) {
         struct generation *older = g->older;
         settings_free(g->settings);
+        jwt_keys_free(g->tokens);
         free(g);
         g = older;
     }

@@ -164,9 +164,10 @@ const struct setting settings_rows[] = {
          "The secret that bearer tokens are signed with (HS256): Supabase's JWT secret. Without this or the next one "
          "no token is accepted."},
     {RUNNING, ROW("JWKS_FILE", string, jwks_file, const char *), .min = 1, .max = 1024, .standard_words = "none",
+     .reloadable = true,
      .help =
          "Instead of a secret: a file with a JSON Web Key Set, the public keys of tokens signed with RS256 or ES256. "
-         "Reclaim then signs no tokens itself."},
+         "Reclaim then signs no tokens itself. SIGHUP has the file read again."},
     {RUNNING, ROW("LOG_LEVEL", choice, log_level, enum log_level), .choices = level_words, .standard = "info",
      .reloadable = true, .help = "Log lines below this level are dropped."},
 };

@@ -25,6 +25,14 @@ function token(header, claims, by) {
 const rs256 = (key) => (text) => sign('sha256', Buffer.from(text), key.privateKey);
 const es256 = (key, dsaEncoding = 'ieee-p1363') => (text) => sign('sha256', Buffer.from(text), { key: key.privateKey, dsaEncoding });
 const hs256 = (secret) => (text) => createHmac('sha256', secret).update(text).digest();
+const jwk = (pair, more) => ({ ...pair.publicKey.export({ format: 'jwk' }), use: 'sig', ...more });
+
+/** In one step: a server that reads meanwhile has the old file or the new one. */
+function write(file, text) {
+  fs.writeFileSync(`${file}.new`, text);
+  fs.renameSync(`${file}.new`, file);
+}
+
 const pem = rsa.publicKey.export({ type: 'spki', format: 'pem' });
 const der = rsa.publicKey.export({ type: 'spki', format: 'der' });
 
@@ -33,8 +41,7 @@ describe('a server with a key set', () => {
   let server, customer;
   before(async () => {
     const file = path.join(temporaryDirectory(stage), 'jwks.json');
-    const jwk = (pair, more) => ({ ...pair.publicKey.export({ format: 'jwk' }), use: 'sig', ...more });
-    fs.writeFileSync(file, JSON.stringify({ keys: [jwk(rsa, { kid: 'r', alg: 'RS256' }), jwk(ec, { kid: 'e', alg: 'ES256' })] }));
+    write(file, JSON.stringify({ keys: [jwk(rsa, { kid: 'r', alg: 'RS256' }), jwk(ec, { kid: 'e', alg: 'ES256' })] }));
     const made = await scene(stage, { settings: { RECLAIM_JWT_SECRET: null, RECLAIM_JWKS_FILE: file } });
     server = made.server;
     customer = await addCustomer(made.db);
@@ -85,5 +92,45 @@ describe('a server with a key set', () => {
       const answer = await show(server, customer.id, bearer(make()));
       assert.equal(answer.status, 401, answer.text);
       assert.match(answer.json.error, /^[A-Z_]+$/);
+    });
+});
+
+describe('a key set that is replaced', () => {
+  const stage = new Stage();
+  const file = path.join(temporaryDirectory(stage), 'jwks.json');
+  let server, customer;
+  before(async () => {
+    write(file, JSON.stringify({ keys: [jwk(rsa)] }));
+    const made = await scene(stage, { settings: { RECLAIM_JWT_SECRET: null, RECLAIM_JWKS_FILE: file } });
+    server = made.server;
+    customer = await addCustomer(made.db);
+  });
+  after(() => stage.end());
+
+  const statusOf = async (own) => (await show(server, customer.id, bearer(own))).status;
+  const signedBy = (alg, by) => token({ alg }, { role: 'authenticated', sub: customer.user.id }, by);
+  async function reload(text) {
+    const before = server.lines.length;
+    write(file, text);
+    server.signal('SIGHUP');
+    return server.line('a word about it', (line, n) => n >= before && /reload/.test(line.event));
+  }
+
+  it('is read again on SIGHUP: tokens of keys that are gone count no more, remembered or not', async () => {
+    const old = signedBy('RS256', rs256(rsa)), other = signedBy('RS256', rs256(rsa)), fresh = signedBy('ES256', es256(ec));
+    assert.deepEqual([await statusOf(old), await statusOf(old), await statusOf(fresh)], [200, 200, 401]);
+    assert.equal((await reload(JSON.stringify({ keys: [jwk(ec)] }))).event, 'settings reloaded');
+    assert.deepEqual([await statusOf(old), await statusOf(other), await statusOf(fresh), await statusOf(fresh)], [401, 401, 200, 200]);
+    await reload(JSON.stringify({ keys: [jwk(ec), jwk(rsa)] }));
+    assert.deepEqual([await statusOf(old), await statusOf(fresh)], [200, 200]);
+  });
+
+  for (const [what, text] of Object.entries({ 'no JSON': '{"keys":', 'no keys': '{"keys":[]}', nothing: '' }))
+    it(`is refused with ${what} in it, and the keys of before stay`, async () => {
+      const own = signedBy('ES256', es256(ec));
+      const line = await reload(text);
+      assert.equal(line.level, 'error');
+      assert.match(line.why, /RECLAIM_JWKS_FILE/);
+      assert.equal(await statusOf(own), 200);
     });
 });
