@@ -61,6 +61,7 @@ struct post {
     int64_t try_ns, pause_ns;
     struct work_kind kind;
     struct batch *mailbox; /* made when it is first needed, on the engine's thread */
+    int64_t pruned_to;     /* mails before this one were dropped; that of its one run at a time */
 };
 
 /* How far a mail has come with one provider. */

@@ -14,12 +14,15 @@ static const struct statement mailbox_put = {
     .columns = "",
 };
 
+/* All but the newest, from where the last one ended ($1): what was dropped before stays in the index until a vacuum, and would
+ * have to be passed each time. */
 static const struct statement mailbox_prune = {
     .name = "mailbox_prune",
-    .sql = "DELETE FROM reclaim.mailbox"
-           " WHERE id < (SELECT id FROM reclaim.mailbox ORDER BY id DESC OFFSET 199 LIMIT 1)",
-    .params = 0,
-    .columns = "",
+    .sql = "WITH bound AS (SELECT id FROM reclaim.mailbox ORDER BY id DESC OFFSET 199 LIMIT 1),"
+           " gone AS (DELETE FROM reclaim.mailbox WHERE id >= $1::int8 AND id < (SELECT id FROM bound))"
+           " SELECT id FROM bound",
+    .params = 1,
+    .columns = "id:int8",
 };
 
 const struct statement mailbox_newest = {
@@ -57,7 +60,7 @@ static void add_letter(struct json_writer *w, const struct mail *mail)
 
 static enum err put(void *context, struct pg *pg, struct batch_item **items, size_t count)
 {
-    const struct post *post = context;
+    struct post *post = context;
     AUTO(buf) struct buf letters = buf_new(LETTERS_MAX);
     struct json_writer w = json_to(&letters);
     json_open(&w, '[');
@@ -66,8 +69,12 @@ static enum err put(void *context, struct pg *pg, struct batch_item **items, siz
     json_close(&w, ']');
     if (letters.failed)
         return letters.failed;
-    struct pg_call calls[] = {{.ask = &mailbox_put, .args = {pg_text(letters.at)}}, {.ask = &mailbox_prune}};
-    return pg_trip(pg, calls, COUNT_OF(calls), clock_ns() + post->try_ns);
+    struct pg_call calls[] = {{.ask = &mailbox_put, .args = {pg_text(letters.at)}},
+                              {.ask = &mailbox_prune, .args = {pg_i64(post->pruned_to)}}};
+    enum err e = pg_trip(pg, calls, COUNT_OF(calls), clock_ns() + post->try_ns);
+    if (!e && calls[1].rows == 1)
+        post->pruned_to = pg_get_i64(&calls[1], 0, 0);
+    return e;
 }
 
 static void come_back(struct work_note *note)
