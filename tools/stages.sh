@@ -165,7 +165,7 @@ stage_service() { with_program asan node_tests service "$@"; }
 stage_browser() { FILES_TOGETHER=2 with_program asan node_tests browser "$@"; }
 stage_faults() { ROUNDS=1 with_program asan node_tests faults "$@"; }
 stage_thread-service() { with_program tsan node_tests service; }
-stage_long-faults() { with_program asan node_tests faults; }
+stage_long-faults() { FILES_TOGETHER=2 with_program asan node_tests faults; }
 
 fuzz_targets() {
     local target name words
