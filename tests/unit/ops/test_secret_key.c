@@ -156,7 +156,7 @@ static void a_data_directory_that_cannot_be_made_is_named(void **state UNUSED)
 static void made_by_root_the_key_belongs_to_the_owner_of_the_data(void **state UNUSED)
 {
     if (geteuid() != 0)
-        skip();
+        skip(); /* only root can give files away */
     struct settings s = with(in_room("data"), NULL, NULL);
     assert_int_equal(mkdir(s.data_dir, 0700), 0);
     assert_int_equal(chown(s.data_dir, 12345, 12345), 0);

@@ -210,7 +210,7 @@ static void out_of_reach_for_postgres_the_files_lie_elsewhere(void **state)
 {
     (void)state;
     if (geteuid() != 0)
-        skip();
+        skip(); /* only root runs PostgreSQL as somebody else */
     char none[8], note[PATH_MAX], home[PATH_MAX], path[PATH_MAX], url[256];
     assert_int_equal(chmod(scene.base, 0700), 0);
     struct cluster *c = start(scene.data_dir);
@@ -239,7 +239,7 @@ static void a_cluster_fallen_out_of_reach_is_not_replaced_by_an_empty_one(void *
 {
     (void)state;
     if (geteuid() != 0)
-        skip();
+        skip(); /* only root runs PostgreSQL as somebody else */
     stop(start(scene.data_dir));
     assert_int_equal(chmod(scene.base, 0700), 0);
     struct cluster *c;
@@ -252,7 +252,7 @@ static void root_runs_another_users_cluster_as_that_user(void **state)
 {
     (void)state;
     if (geteuid() != 0)
-        skip();
+        skip(); /* only root runs PostgreSQL as somebody else */
     assert_int_equal(chown(scene.base, NOBODY, NOBODY), 0);
     pid_t pid = fork();
     if (pid == 0) {
