@@ -5,23 +5,23 @@
 /* Locks the customer and inserts in statements of their own: see sql/migrations/0008_calls.up.sql. */
 const struct statement call_begin = {
     .name = "call_begin",
-    .sql = "SELECT outcome, call, refused_customer, scheduled_us FROM reclaim.call_begin($1::uuid, $2, $3,"
+    .sql = "SELECT outcome, call, scheduled_us FROM reclaim.call_begin($1::uuid, $2, $3,"
            " $4, $5, $6, $7::int8, $8::uuid, $9::uuid, $10::uuid)",
     .params = 10,
-    .columns = "outcome:text call:text refused_customer:uuid scheduled_us:int8",
+    .columns = "outcome:text call:text scheduled_us:int8",
 };
 
 /* Many at once, in the order they stand in: the function reads anew for each. */
 const struct statement calls_begin = {
     .name = "calls_begin",
     .sql =
-        "SELECT asked.number, begun.outcome, begun.call, begun.scheduled_us FROM pg_catalog.json_to_recordset($1::json)"
+        "SELECT begun.outcome, begun.call, begun.scheduled_us, asked.number FROM pg_catalog.json_to_recordset($1::json)"
         " AS asked (number int8, customer uuid, direction text, source text, destination text, sip_call_id text,"
         " from_tag text, cseq int8, confbridge uuid)"
         " CROSS JOIN LATERAL reclaim.call_begin(asked.customer, asked.direction, asked.source, asked.destination,"
         " asked.sip_call_id, asked.from_tag, asked.cseq, NULL, asked.confbridge, NULL) AS begun",
     .params = 1,
-    .columns = "number:int8 outcome:text call:text scheduled_us:int8",
+    .columns = "outcome:text call:text scheduled_us:int8 number:int8",
 };
 
 const struct statement calls_hurry = {

@@ -114,10 +114,19 @@ static struct pg_arg text_or_null(const char *text)
     return text ? pg_text(text) : pg_null();
 }
 
+static enum err take_begun(struct beginning *b, const struct pg_call *rows, int row)
+{
+    struct arena *arena = b->errand.rq->arena;
+    bool has_call = !pg_is_null(rows, row, 1);
+    b->outcome = arena_copy(arena, pg_get(rows, row, 0));
+    b->call = has_call ? arena_copy(arena, pg_get(rows, row, 1)) : (struct str){NULL, 0};
+    b->scheduled_us = pg_get_i64(rows, row, 2);
+    return b->outcome.at && (!has_call || b->call.at) ? OK : ERR_MEMORY;
+}
+
 static enum err run_begin(struct errand *errand, struct pg *pg)
 {
     struct beginning *b = OWNER_OF(errand, struct beginning, errand);
-    struct arena *arena = errand->rq->arena;
     struct pg_call call = {.ask = &call_begin,
                            .args = {pg_text(b->customer_id), pg_text(b->direction), pg_text(b->source),
                                     pg_text(b->destination), text_or_null(b->sip_call_id), text_or_null(b->from_tag),
@@ -128,11 +137,7 @@ static enum err run_begin(struct errand *errand, struct pg *pg)
         return e;
     if (call.rows != 1 || pg_is_null(&call, 0, 0))
         return ERR_CONFLICT; /* the call it repeats went meanwhile */
-    b->outcome = arena_copy(arena, pg_get(&call, 0, 0));
-    b->scheduled_us = pg_get_i64(&call, 0, 3);
-    if (!pg_is_null(&call, 0, 1))
-        b->call = arena_copy(arena, pg_get(&call, 0, 1));
-    return b->outcome.at && (pg_is_null(&call, 0, 1) || b->call.at) ? OK : ERR_MEMORY;
+    return take_begun(b, &call, 0);
 }
 
 static void answer_begin(struct errand *errand)
@@ -206,15 +211,6 @@ static void write_set_ups(struct buf *out, struct batch_item **items, size_t cou
     json_close(&w, ']');
 }
 
-static enum err take_begun(struct beginning *b, const struct pg_call *rows, int row)
-{
-    struct arena *arena = b->errand.rq->arena;
-    b->outcome = arena_copy(arena, pg_get(rows, row, 1));
-    b->scheduled_us = pg_get_i64(rows, row, 3);
-    b->call = pg_is_null(rows, row, 2) ? (struct str){NULL, 0} : arena_copy(arena, pg_get(rows, row, 2));
-    return b->outcome.at && (pg_is_null(rows, row, 2) || b->call.at) ? OK : ERR_MEMORY;
-}
-
 static enum err begin_together(void *context, struct pg *pg, struct batch_item **items, size_t count)
 {
     (void)context;
@@ -232,8 +228,8 @@ static enum err begin_together(void *context, struct pg *pg, struct batch_item *
     if (e)
         return e;
     for (int row = 0; row < rows->rows && !e; row++) {
-        int64_t number = pg_get_i64(rows, row, 0);
-        if (number >= 0 && (size_t)number < count && !pg_is_null(rows, row, 1))
+        int64_t number = pg_get_i64(rows, row, 3);
+        if (number >= 0 && (size_t)number < count && !pg_is_null(rows, row, 0))
             e = take_begun(beginning_of(items[number]), rows, row);
     }
     return e;
