@@ -18,8 +18,6 @@
 
 METRIC_COUNTER(cut_off, "reclaim_http_cut_off_total", "Connections closed because no whole request came in time.");
 
-static _Thread_local const struct loop *running; /* the loop whose thread this is */
-
 static void quietly(void *context, const char *format, va_list arguments)
 {
     (void)context, (void)format, (void)arguments; /* may quote the request; our own counters tell enough */
@@ -97,7 +95,7 @@ void loop_wake(struct loop *loop)
 void loop_take_reply(struct visit *visit)
 {
     struct loop *loop = visit->loop;
-    if (running == loop) { /* still inside the handler, which looks at the state when it is back */
+    if (visit_is_in_handler(visit)) { /* visit_arrived looks at the state when the handler returns */
         visit->state = VISIT_REPLIED;
         return;
     }
@@ -183,7 +181,6 @@ void *loop_run(void *context)
 {
     struct loop *loop = context;
     struct server *server = loop->server;
-    running = loop;
     for (;;) {
         struct epoll_event events[2];
         int ready = epoll_wait(loop->epoll, events, COUNT_OF(events), wait_ms(loop));

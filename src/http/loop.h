@@ -66,6 +66,10 @@ void loop_wake(struct loop *loop);
 /* Frees what only the work on a request needed. */
 void visit_work_done(struct visit *visit);
 
+/* Whether this thread is inside the handler of this very request. A handler may answer other requests too, for example
+ * those that wait for a batch: they are suspended, and only the loop's inbox resumes them. */
+bool visit_is_in_handler(const struct visit *visit);
+
 /* Hands an answered request to its loop; from any thread. */
 void loop_take_reply(struct visit *visit);
 

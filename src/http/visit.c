@@ -188,6 +188,13 @@ void visit_completed(void *context, struct MHD_Connection *connection, void **vi
     deadline_in(connection, loop->server->config.idle_ns);
 }
 
+static _Thread_local const struct visit *in_handler;
+
+bool visit_is_in_handler(const struct visit *visit)
+{
+    return in_handler == visit;
+}
+
 static enum MHD_Result answer(struct visit *visit)
 {
     struct request *rq = &visit->rq;
@@ -253,7 +260,9 @@ static enum MHD_Result visit_arrived(struct visit *visit)
     visit->state = VISIT_WORKING;
     atomic_fetch_add(&loop->working, 1);
     log_correlate(visit->rq.correlation_id);
+    in_handler = visit;
     dispatch(visit);
+    in_handler = NULL;
     log_correlate(NULL);
     /* A worker may answer from here on, but only this thread, back in its loop, takes the answer up. */
     buf_free(&visit->body);

@@ -74,6 +74,7 @@ describe(`races, ${races} rounds`, () => {
     }
     assert.deepEqual(await own.query('select id from wronged'), []);
     tally(t, outcomes);
+    await servers.one.withoutConnections();
     await servers.one.stop();
   });
 });

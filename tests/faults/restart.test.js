@@ -107,6 +107,7 @@ describe(`faults, ${rounds} rounds`, () => {
     const counts = await load.stop();
     assert.ok(counts.answered > 0);
     t.diagnostic(JSON.stringify(counts));
+    await server.withoutConnections();
     await server.stop();
     assert.deepEqual(clusterProcesses(data), []);
   });

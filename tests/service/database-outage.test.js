@@ -3,9 +3,11 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
+import { Crowd } from './lib/crowd.js';
 import { ops, post, probe } from './lib/http.js';
 import { addCompany, addUser, address } from './lib/people.js';
 import { Cluster, freePort, processesIn } from './lib/postgres.js';
+import { rawPost } from './lib/raw.js';
 import { serve } from './lib/reclaim.js';
 import { Stage, pause, until } from './lib/stage.js';
 
@@ -109,6 +111,25 @@ describe('an outage of the database', () => {
     }
     await Promise.all(load);
     assert.ok(seen[200] > 0);
+  });
+
+  it('under load leaves nobody waiting for an answer', async (t) => {
+    const crowded = await serve(t, { database: db, env: { RECLAIM_WORKERS: '2', RECLAIM_LIMIT_PROBE: '1000000/60' } });
+    const crowd = await Crowd.gather(t, crowded, 1000, rawPost(JSON.stringify({ email: orphan.email })));
+    try {
+      for (let outage = 0; outage < 3; outage++) {
+        await crowd.answered(200);
+        await cluster.stop('immediate');
+        await crowd.answered(503);
+        await cluster.start();
+      }
+    } finally {
+      if (!cluster.running) await cluster.start();
+    }
+    await crowd.disperse();
+    assert.deepEqual(Object.keys(crowd.counts), ['200', '503']);
+    await crowded.withoutConnections();
+    await crowded.stop();
   });
 
   it('that freezes instead of dying is answered 503, and is over when it thaws', async () => {

@@ -8,6 +8,7 @@ import path from 'node:path';
 import { logFile, reclaimProgram, temporaryDirectory } from './place.js';
 import { request } from './http.js';
 import { canaryKey } from './people.js';
+import { parseMetrics, valueOf } from './prometheus.js';
 import { stageOf, until } from './stage.js';
 import { keepEnded } from './watchdog.js';
 
@@ -114,6 +115,15 @@ export class Server {
     );
   }
 
+  /** Its clients have gone: a connection that stays is a request that was never answered. */
+  async withoutConnections() {
+    await until('no connection left open', async () => {
+      this.#stillThere();
+      const metrics = parseMetrics((await request(this, { path: '/metrics', listener: 'ops' })).body);
+      return valueOf(metrics, 'reclaim_http_connections') === 0;
+    });
+  }
+
   signal(name) {
     this.process.kill(name);
   }
@@ -182,7 +192,11 @@ export async function serve(scope, { database, env = {}, args = [], wait = 'read
   const forget = keepEnded(child.pid);
   const server = new Server(child, home);
   server.exited.then(forget);
-  stage.after(() => (server.exit ? server.assertClean() : server.stop()));
+  stage.after(async () => {
+    if (server.exit) return server.assertClean();
+    if (wait !== 'nothing') await server.withoutConnections();
+    return server.stop();
+  });
   if (wait === 'ready') await server.ready();
   if (wait === 'listening') await server.listening();
   return server;
