@@ -1,1 +1,2 @@
+DROP FUNCTION reclaim.sees_all_rows(regclass, text);
 DROP TABLE reclaim.installation;

@@ -25,6 +25,8 @@ BEGIN
     IF v_name = 'customer_customers' THEN
       EXECUTE format('DROP TRIGGER customer_settle ON %s', v_relation);
       EXECUTE format('DROP TRIGGER customer_notify ON %s', v_relation);
+      EXECUTE format('DROP TRIGGER customer_keep_owner ON %s', v_relation);
+      EXECUTE format('DROP TRIGGER customer_keep_new_owner ON %s', v_relation);
       EXECUTE format('ALTER TABLE %s DROP CONSTRAINT customer_status_is_known,
         DROP CONSTRAINT customer_deleted_has_its_time, DROP CONSTRAINT customer_frozen_has_its_time', v_relation);
       EXECUTE (SELECT string_agg(format('DROP INDEX %s', indexrelid::regclass), ';') FROM pg_index
@@ -44,7 +46,8 @@ BEGIN
 END
 $$;
 
-DROP FUNCTION reclaim.customer_settle(), reclaim.billing_settle(), reclaim.notify_channel();
+DROP FUNCTION reclaim.customer_settle(), reclaim.billing_settle(), reclaim.notify_channel(),
+  reclaim.customer_keep_owner(), reclaim.may_lock_users();
 DROP FUNCTION reclaim.adopt_table(text, text[]);
 DROP FUNCTION reclaim.is_sentinel(timestamptz);
 DROP TABLE reclaim.adopted_columns;

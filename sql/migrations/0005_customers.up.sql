@@ -109,6 +109,37 @@ BEGIN
 END
 $$;
 
+-- A customer's owner is kept from being deleted while the customer is written, as a foreign key would keep it: the
+-- clean-up, which locks the user before it looks for customers, waits for this transaction or makes it fail. Runs as its
+-- owner, since programs that write customers may have no right to auth.users.
+CREATE FUNCTION reclaim.customer_keep_owner() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+BEGIN
+  IF NOT reclaim.may_lock_users() OR NOT EXISTS (SELECT FROM auth.users WHERE id = NEW.owner_user_id) THEN
+    RETURN NEW; -- an owner that Reclaim does not know
+  END IF;
+  PERFORM FROM auth.users WHERE id = NEW.owner_user_id FOR KEY SHARE;
+  IF NOT FOUND THEN
+    RAISE EXCEPTION 'the user % was deleted while its customer was being written', NEW.owner_user_id
+      USING ERRCODE = 'foreign_key_violation';
+  END IF;
+  RETURN NEW;
+END
+$$;
+
+-- Whether the owner of these functions may do that; doctor asks too.
+CREATE FUNCTION reclaim.may_lock_users() RETURNS boolean
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog
+AS $$
+BEGIN
+  RETURN coalesce(has_schema_privilege(to_regnamespace('auth'), 'USAGE')
+    AND has_column_privilege(to_regclass('auth.users'), 'id', 'SELECT')
+    AND has_any_column_privilege(to_regclass('auth.users'), 'UPDATE')
+    AND reclaim.sees_all_rows(to_regclass('auth.users'), 'UPDATE'), false);
+END
+$$;
+
 CREATE FUNCTION reclaim.notify_channel() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$ BEGIN PERFORM pg_notify(TG_ARGV[0], ''); RETURN NULL; END $$;
@@ -177,6 +208,11 @@ BEGIN
   EXECUTE format('CREATE INDEX customer_by_layer ON %s (changed_xid) WHERE status = ''frozen'' AND frozen_api_at IS NULL', v_table);
   EXECUTE format('CREATE INDEX customer_by_change ON %s (changed_xid)', v_table);
   EXECUTE format('CREATE TRIGGER customer_settle BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION reclaim.customer_settle()', v_table);
+  EXECUTE format('CREATE TRIGGER customer_keep_owner BEFORE INSERT ON %s FOR EACH ROW WHEN (NEW.owner_user_id IS NOT NULL)
+    EXECUTE FUNCTION reclaim.customer_keep_owner()', v_table);
+  EXECUTE format('CREATE TRIGGER customer_keep_new_owner BEFORE UPDATE OF owner_user_id ON %s FOR EACH ROW
+    WHEN (NEW.owner_user_id IS DISTINCT FROM OLD.owner_user_id AND NEW.owner_user_id IS NOT NULL)
+    EXECUTE FUNCTION reclaim.customer_keep_owner()', v_table);
   EXECUTE format('CREATE TRIGGER customer_notify AFTER INSERT OR UPDATE OF status, tm_delete ON %s FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel(''reclaim_customers'')', v_table);
 
   v_table := reclaim.adopt_table('billing_accounts', ARRAY[

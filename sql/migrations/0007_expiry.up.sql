@@ -79,14 +79,6 @@ AS $$
   JOIN pg_attribute a ON a.attrelid = to_regclass('auth.' || known) AND a.attname = 'user_id' AND NOT a.attisdropped
 $$;
 
--- Row security that hides a table's rows from this role would have a deletion find nothing, and say nothing.
-CREATE FUNCTION reclaim.hides_rows(p_table regclass) RETURNS boolean
-LANGUAGE sql STABLE SET search_path = pg_catalog
-AS $$
-  SELECT row_security_active(p_table) AND NOT EXISTS (SELECT FROM pg_policy p WHERE p.polrelid = p_table AND p.polpermissive
-    AND p.polcmd IN ('d', '*') AND pg_get_expr(p.polqual, p.polrelid) = 'true')
-$$;
-
 CREATE FUNCTION reclaim.alias_users(p_users uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
@@ -103,7 +95,7 @@ BEGIN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from changing auth.users';
   END IF;
   FOR v_table IN SELECT * FROM reclaim.personal_tables() LOOP
-    IF reclaim.hides_rows(v_table.name) THEN
+    IF NOT reclaim.sees_all_rows(v_table.name, 'DELETE') THEN
       RAISE insufficient_privilege USING MESSAGE = format('row-level security hides rows of %s from this role', v_table.name);
     END IF;
     EXECUTE format('DELETE FROM %s WHERE user_id = ANY ($1::%s[])', v_table.name, v_table.type) USING p_users;
@@ -123,6 +115,9 @@ DECLARE
   v_key record;
   v_user uuid;
 BEGIN
+  IF NOT reclaim.sees_all_rows('auth.users', 'DELETE') THEN
+    RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from deleting from auth.users';
+  END IF;
   v_going := ARRAY(SELECT one FROM unnest(p_users) AS one WHERE NOT EXISTS (
     SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = one AND c.status <> 'deleted'));
   FOR v_key IN
@@ -152,7 +147,7 @@ BEGIN
     END LOOP;
   END;
   IF EXISTS (SELECT FROM auth.users WHERE id = ANY (v_going) AND NOT id = ANY (v_kept)) THEN
-    RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from deleting from auth.users';
+    RAISE insufficient_privilege USING MESSAGE = 'a trigger or rule keeps rows of auth.users from being deleted';
   END IF;
   IF cardinality(v_kept) > 0 THEN
     PERFORM reclaim.alias_users(v_kept);
@@ -213,6 +208,10 @@ BEGIN
       SELECT id, p_action, p_actor, p_actor_id, 'done', p_correlation_id FROM gone
   )
   SELECT count(*), array_agg(owner_user_id) FILTER (WHERE owner_user_id IS NOT NULL) INTO v_count, v_owners FROM gone;
+  IF v_count <> cardinality(p_ids) OR NOT reclaim.sees_all_rows('reclaim.billing_accounts', 'UPDATE')
+      OR NOT reclaim.sees_all_rows('reclaim.access_keys', 'UPDATE') THEN
+    RAISE insufficient_privilege USING MESSAGE = 'row-level security hides customers, accounts or keys from this role';
+  END IF;
 
   UPDATE reclaim.access_keys SET revoked_at = coalesce(revoked_at, v_now), name = ''
     WHERE customer_id = ANY (p_ids) AND (revoked_at IS NULL OR name <> '');
@@ -256,12 +255,18 @@ AS $$
   WHERE attrelid = to_regclass(p.table_name) AND attname = p.customer_column AND NOT attisdropped
 $$;
 
+-- How rows of a table go.
+CREATE FUNCTION reclaim.cascade_command(p reclaim.cascade_participants) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog
+AS $$ SELECT CASE WHEN p.soft_delete_column IS NULL THEN 'DELETE' ELSE 'UPDATE' END $$;
+
 -- What keeps a table from taking part, as a sentence that says what to do; null: nothing.
 CREATE FUNCTION reclaim.cascade_lack(p reclaim.cascade_participants) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog
 AS $$
 DECLARE
   v_table regclass := to_regclass(p.table_name);
+  v_command text := reclaim.cascade_command(p);
   v_column pg_attribute;
   v_name text;
 BEGIN
@@ -302,13 +307,12 @@ BEGIN
       RETURN format('%s has no column %I that can be emptied', p.table_name, v_name);
     END IF;
   END LOOP;
-  IF reclaim.hides_rows(v_table) THEN
-    RETURN format('row-level security hides rows of %s from this role: give it BYPASSRLS', p.table_name);
+  IF NOT reclaim.sees_all_rows(v_table, v_command) THEN
+    RETURN format('row-level security hides rows of %s from this role: give it BYPASSRLS, or a policy FOR ALL USING (true)',
+      p.table_name);
   END IF;
-  IF NOT has_table_privilege(v_table, 'SELECT')
-      OR NOT has_table_privilege(v_table, CASE WHEN p.soft_delete_column IS NULL THEN 'DELETE' ELSE 'UPDATE' END) THEN
-    RETURN format('this role may not delete from %s: GRANT SELECT, %s ON %1$s', p.table_name,
-      CASE WHEN p.soft_delete_column IS NULL THEN 'DELETE' ELSE 'UPDATE' END);
+  IF NOT has_table_privilege(v_table, 'SELECT') OR NOT has_table_privilege(v_table, v_command) THEN
+    RETURN format('this role may not delete from %s: GRANT SELECT, %s ON %1$s', p.table_name, v_command);
   END IF;
   RETURN NULL;
 END
@@ -382,7 +386,7 @@ BEGIN
   IF v_table IS NULL THEN
     RAISE undefined_table USING MESSAGE = format('there is no table %s', p.table_name);
   END IF;
-  IF reclaim.hides_rows(v_table) THEN
+  IF NOT reclaim.sees_all_rows(v_table, reclaim.cascade_command(p)) THEN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security hides rows from this role';
   END IF;
   IF p.soft_delete_column IS NOT NULL THEN

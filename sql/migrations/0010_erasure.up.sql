@@ -33,6 +33,9 @@ BEGIN
     v_error := NULL;
     IF v_p.kind = 'table' THEN
       BEGIN
+        IF NOT reclaim.sees_all_rows(to_regclass(v_p.table_name), 'SELECT') THEN
+          RAISE insufficient_privilege;
+        END IF;
         EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE %I = $1::%s AND %s LIMIT $2) AS part',
             to_regclass(v_p.table_name), v_p.customer_column, reclaim.cascade_type(v_p), reclaim.cascade_condition(v_p))
           INTO v_rows USING p_customer, p_most + 1;

@@ -39,19 +39,26 @@ static const struct statement look_at_ownership = {
            "   AND i.indpred IS NULL AND i.indkey[0] = a.attnum) AS has_index,"
            " EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f'"
            "   AND k.confrelid = pg_catalog.to_regclass('auth.users') AND k.conkey[1] = a.attnum"
-           "   AND cardinality(k.conkey) = 1) AS has_key,"
-           " coalesce(NOT row_security_active(c.oid) OR EXISTS (SELECT 1 FROM pg_catalog.pg_policy p"
-           "   WHERE p.polrelid = c.oid AND p.polpermissive AND p.polcmd IN ('r', '*')"
-           "   AND pg_get_expr(p.polqual, p.polrelid) = 'true'), true) AS sees_all"
+           "   AND cardinality(k.conkey) = 1) AS has_key"
            " FROM (SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', $1::text, $2::text)) AS oid) c"
            " LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped",
     .params = 3,
-    .columns = "has_table:bool has_column:bool has_index:bool has_key:bool sees_all:bool",
+    .columns = "has_table:bool has_column:bool has_index:bool has_key:bool",
 };
 
-static const struct statement *const statements[] = {&probe_find_user, &probe_find_users, &probe_limit_company_query,
-                                                     &claim_key,       &read_key,         &look_at_ownership,
-                                                     &leader_try,      &leader_expire,    &leader_ping};
+/* Which of these tables row security hides rows of; $1 tables, $2 what is done to their rows. */
+static const struct statement look_for_hidden_rows = {
+    .name = "hidden_rows_look",
+    .sql = "SELECT t.name FROM unnest($1::text[], $2::text[]) AS t (name, command)"
+           " WHERE NOT reclaim.sees_all_rows(pg_catalog.to_regclass(t.name), t.command)",
+    .params = 2,
+    .columns = "name:text",
+};
+
+static const struct statement *const statements[] = {
+    &probe_find_user, &probe_find_users, &probe_sees_users,  &probe_limit_company_query,
+    &claim_key,       &read_key,         &look_at_ownership, &look_for_hidden_rows,
+    &leader_try,      &leader_expire,    &leader_ping};
 
 static int64_t deadline(void)
 {
@@ -181,7 +188,8 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         if (e)
             return e;
     }
-    const struct statement *const owned[] = {&orphans->has_company, &orphans->have_company, &orphans->list};
+    const struct statement *const owned[] = {&orphans->candidate, &orphans->has_company, &orphans->have_company,
+                                             &orphans->list};
     struct why drift;
     if (pg_check_statements(pg, owned, COUNT_OF(owned), &drift))
         log_warn("ownership tables unusable: check-email-status answers null", F_STR("why", drift.text));
@@ -219,7 +227,6 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
         "table %s.%s has no column %s; correct RECLAIM_OWNERSHIP",
         "table %s.%s has no index on %s: look-ups will be slow; create one",
         "%s.%s(%s) has no foreign key to auth.users: deletions will have to lock the whole table; add one",
-        "row-level security hides rows of %s.%s (%s) from this role: give it BYPASSRLS, or a policy USING (true)",
     };
     for (size_t i = 0; i < count; i++) {
         const struct ownership_column *c = &columns[i];
@@ -238,4 +245,32 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
         }
     }
     return OK;
+}
+
+enum err database_check_row_security(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                     void (*finding)(void *context, const char *sentence), void *context)
+{
+    AUTO(buf) struct buf names = buf_new(8192);
+    AUTO(buf) struct buf commands = buf_new(1024);
+    buf_addz(&names, "{auth.users,reclaim.customer_customers,reclaim.billing_accounts");
+    buf_addz(&commands, "{DELETE,UPDATE,UPDATE");
+    for (size_t i = 0; i < count; i++) {
+        buf_addf(&names, ",\"\\\"%s\\\".\\\"%s\\\"\"", columns[i].schema, columns[i].table);
+        buf_addz(&commands, ",SELECT");
+    }
+    buf_add(&names, (struct str){"}", 2}); /* with its NUL */
+    buf_add(&commands, (struct str){"}", 2});
+    if (names.failed || commands.failed)
+        return ERR_MEMORY;
+    struct pg_call call = {.ask = &look_for_hidden_rows, .args = {pg_text(names.at), pg_text(commands.at)}};
+    enum err e = pg_ask(pg, &call, deadline());
+    for (int i = 0; !e && i < call.rows; i++) {
+        char sentence[512];
+        snprintf(sentence, sizeof sentence,
+                 "row-level security hides rows of %s from this role: give it BYPASSRLS, or a policy FOR ALL USING "
+                 "(true)",
+                 pg_get(&call, i, 0).at);
+        finding(context, sentence);
+    }
+    return e;
 }

@@ -18,6 +18,7 @@ struct tx {
     enum tx_state state;
     enum err failure; /* of the trip that failed */
     int told_ms;      /* the time-out the server has; 0 before BEGIN */
+    int lock_ms;      /* the most a statement waits for a lock; 0: as long as it may last */
 };
 
 /* A named statement as the server's session has it. STALE: it is there, but may not fit the schema any more. */

@@ -15,9 +15,9 @@ static const struct statement tx_end = {"tx_end", "COMMIT", 0, ""};
 static const struct statement tx_limits = {
     .name = "tx_limits",
     .sql = "SELECT pg_catalog.set_config('statement_timeout', $1, true),"
-           " pg_catalog.set_config('lock_timeout', $1, true),"
-           " pg_catalog.set_config('idle_in_transaction_session_timeout', $2, true)",
-    .params = 2,
+           " pg_catalog.set_config('lock_timeout', $2, true),"
+           " pg_catalog.set_config('idle_in_transaction_session_timeout', $3, true)",
+    .params = 3,
     .columns = "set_config:text set_config:text set_config:text",
 };
 
@@ -26,6 +26,12 @@ struct tx *tx_begin(struct pg *pg, int64_t deadline_ns)
     assert(pg->tx.state == TX_ENDED);
     pg->tx = (struct tx){.pg = pg, .deadline_ns = deadline_ns, .state = TX_NEW};
     return &pg->tx;
+}
+
+void tx_wait_for_locks(struct tx *tx, int most_ms)
+{
+    assert(tx->state == TX_NEW);
+    tx->lock_ms = most_ms;
 }
 
 static enum err fail(struct tx *tx, enum err e)
@@ -54,8 +60,9 @@ static enum err run(struct tx *tx, struct pg_call *calls, size_t count, struct p
         return fail(tx, ERR_TIMEOUT);
     }
     int allowed_ms = left_ms > 10 ? left_ms - left_ms / 10 : left_ms;
+    int lock_ms = tx->lock_ms && tx->lock_ms < allowed_ms ? tx->lock_ms : allowed_ms;
     struct pg_call start = {.ask = &tx_start};
-    struct pg_call limits = {.ask = &tx_limits, .args = {pg_i64(allowed_ms), pg_i64(left_ms)}};
+    struct pg_call limits = {.ask = &tx_limits, .args = {pg_i64(allowed_ms), pg_i64(lock_ms), pg_i64(left_ms)}};
     struct pg_call *all[TRIP_CALLS_MAX];
     size_t n = 0;
     if (tx->state == TX_NEW)

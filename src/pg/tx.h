@@ -16,10 +16,13 @@ struct tx;
 
 /* `tx` is part of the connection: one at a time. Nothing is sent yet. */
 struct tx *tx_begin(struct pg *pg, int64_t deadline_ns);
+/* Before the first trip: no statement waits longer for a lock; then the trip fails, with SQLSTATE 55P03. */
+void tx_wait_for_locks(struct tx *tx, int most_ms);
 /* After a trip that failed all others fail alike, without anything being sent. */
 enum err tx_trip(struct tx *tx, struct pg_call *calls, size_t count) MUST_CHECK;
 /* ERR_CLOSED or ERR_TIMEOUT here mean that the outcome is not known. */
 enum err tx_commit(struct tx *tx, struct pg_call *calls, size_t count) MUST_CHECK;
+/* Rolls back now, unless committed. The next transaction may begin. */
 void tx_cleanup(struct tx **tx);
 
 #endif

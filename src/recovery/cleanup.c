@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "limits/headers.h"
+#include "pg/tx.h"
 #include "recovery/statements.h"
 
 /* The most a step's transaction, and with it the address's lock, may last. */
@@ -33,11 +34,34 @@ struct pg_call cleanup_try_lock(const struct flow *f)
     return (struct pg_call){.ask = &cleanup_lock, .args = {pg_text(f->email.at)}};
 }
 
-bool cleanup_locked(struct flow *f, const struct pg_call *lock)
+void cleanup_locked(struct flow *f)
 {
-    f->locked = pg_get_bool(lock, 0, 0);
-    gauge_add(&locks_held, f->locked);
-    return f->locked;
+    gauge_add(&locks_held, !f->locked);
+    f->locked = true;
+}
+
+bool cleanup_lock_denied(const struct pg_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(calls[i].sqlstate, "55P03") == 0)
+            return true;
+    return false;
+}
+
+enum err cleanup_judge(const struct pg_call *found, struct candidate *ret)
+{
+    bool sees_all = found->rows == 1 && pg_get_bool(found, 0, 0), registered = sees_all && !pg_is_null(found, 0, 1);
+    bool banned = registered && pg_get_bool(found, 0, 3);
+    if (!sees_all || (registered && pg_is_null(found, 0, 4)))
+        ret->refusal = CLEANUP_FAULT; /* ownership that cannot be seen is not ownership that is not there */
+    else if (!registered)
+        ret->refusal = CLEANUP_UNKNOWN_USER;
+    else if (banned || pg_get_bool(found, 0, 4))
+        ret->refusal = CLEANUP_NOT_ORPHANED;
+    if (!registered)
+        return OK;
+    ret->verified = pg_get_bool(found, 0, 2);
+    return str_copy(pg_get(found, 0, 1), ret->user_id, sizeof ret->user_id);
 }
 
 void cleanup_checked(int64_t began_ns)
@@ -268,6 +292,26 @@ enum err cleanup_compose(void *context, struct pg *pg, const json_t *payload, in
 
 /* On a worker */
 
+/* A refusal's row in the log and, when the code was right, its try given back. Returns how many calls that takes. */
+static size_t write_refusal(struct flow *f, enum cleanup_error error, struct pg_call calls[2])
+{
+    calls[0] = audit_failed(&f->who, error);
+    calls[1] =
+        (struct pg_call){.ask = &cleanup_give_back_try, .args = {pg_text(f->who.email_hash), pg_i64(f->stored.log_id)}};
+    return f->proven ? 2 : 1;
+}
+
+enum err cleanup_refuse(struct flow *f, struct pg *pg, struct tx *tx, int error)
+{
+    struct pg_call calls[2];
+    size_t count = write_refusal(f, (enum cleanup_error)error, calls);
+    f->outcome = error;
+    if (tx && error != CLEANUP_BUSY)
+        return tx_commit(tx, calls, count);
+    tx_cleanup(&tx); /* a lock that was denied has ended the transaction already */
+    return pg_trip(pg, calls, count, f->job.deadline_ns);
+}
+
 static enum err run_step(struct job *job, struct pg *pg)
 {
     struct flow *f = flow_of_job(job);
@@ -275,9 +319,10 @@ static enum err run_step(struct job *job, struct pg *pg)
     gauge_add(&locks_held, -(double)f->locked);
     f->locked = false;
     if (e && e != ERR_CONFLICT && pg_is_up(pg)) {
-        struct pg_call failed = audit_failed(&f->who, CLEANUP_FAULT);
-        if (pg_ask(pg, &failed, clock_ns() + NS_PER_S))
-            log_warn("failure not logged in the database", F_STR("sqlstate", failed.sqlstate));
+        struct pg_call calls[2];
+        size_t count = write_refusal(f, CLEANUP_FAULT, calls);
+        if (pg_trip(pg, calls, count, clock_ns() + NS_PER_S))
+            log_warn("failure not logged in the database", F_STR("sqlstate", calls[0].sqlstate));
     }
     return e;
 }

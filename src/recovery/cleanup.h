@@ -13,6 +13,8 @@
 #include "recovery/contract.h"
 #include "recovery/orphans.h"
 
+struct tx;
+
 struct cleanup {
     const struct contract *contract;
     const struct orphan_statements *orphans;
@@ -46,6 +48,13 @@ struct flow {
     enum step step;
     struct str email;
     struct code code; /* what was typed, in the second step */
+    bool proven;      /* it was the right one; `stored` is what it was compared with */
+    struct stored_code {
+        struct digest hash;
+        struct code_salt salt;
+        char user_id[37];
+        int64_t log_id;
+    } stored;
     struct audit_subject who;
     bool locked;
     int outcome; /* enum outcome, or enum cleanup_error */
@@ -62,17 +71,28 @@ struct flow {
 enum err request_code(struct flow *f, struct pg *pg);
 enum err validate_and_cleanup(struct flow *f, struct pg *pg);
 
-/* The user of an address, if this transaction may work on it. */
+/* What a step's transaction found out. */
 struct candidate {
     char user_id[37];
     bool verified;
     int refusal; /* 0, or the cleanup_error that ends the flow */
 };
 
-/* The first statement of both steps: the address's lock, for this transaction. */
+/* The most a step waits for a lock that another program holds: rows and tables of the product are not the caller's to
+ * keep a connection waiting for. */
+#define CLEANUP_LOCK_MS 500
+
+/* The first statement of a transaction: the address's lock, or no more of that trip. */
 struct pg_call cleanup_try_lock(const struct flow *f);
-/* Whether it was granted; counts those that are held until the step is over. */
-bool cleanup_locked(struct flow *f, const struct pg_call *lock);
+/* Counts the lock as held until the step is over. */
+void cleanup_locked(struct flow *f);
+/* Whether one of the calls failed because a lock was not to be had. */
+bool cleanup_lock_denied(const struct pg_call *calls, size_t count);
+/* Reads the answer of orphan_statements.candidate: the user, and whether it may be deleted. */
+enum err cleanup_judge(const struct pg_call *found, struct candidate *ret) MUST_CHECK;
+/* Ends the step with a refusal, an enum cleanup_error: its row in the log and, when the code was right, its try back. In
+ * the transaction that found out, if there is one and it can still be committed. */
+enum err cleanup_refuse(struct flow *f, struct pg *pg, struct tx *tx, int error) MUST_CHECK;
 /* How long finding out took, by the clock when it began. */
 void cleanup_checked(int64_t began_ns);
 /* Composes a code's mail for an item that was taken over; mail_settings.compose. The context is a struct cleanup. */

@@ -5,64 +5,88 @@
 
 #include "base/buf.h"
 
-/* Row-level security that hides rows from this role would make owners look like orphans: no answer then. A policy that
- * shows the role every row is as good as none. */
-static void add_sees_everything(struct buf *sql, const struct ownership_column *columns, size_t count)
+/* Row security that hides rows from this role would make owners look like orphans, and users like nobody. A subquery of
+ * its own, so that it is asked once a statement and not once a row. */
+static void add_sees_everything(struct buf *sql, const struct ownership_column *columns, size_t count,
+                                const char *users_command)
 {
+    buf_addf(sql, "(SELECT reclaim.sees_all_rows('auth.users', '%s')", users_command);
+    buf_addz(sql, " AND reclaim.sees_all_rows('reclaim.customer_customers', 'SELECT')");
     for (size_t i = 0; i < count; i++)
-        buf_addf(
-            sql,
-            "%s(SELECT NOT row_security_active(t.oid) OR (EXISTS (SELECT 1 FROM pg_catalog.pg_policy p"
-            " WHERE p.polrelid = t.oid AND p.polpermissive AND p.polcmd IN ('r', '*')"
-            " AND (p.polroles = '{0}' OR (SELECT r.oid FROM pg_catalog.pg_roles r WHERE r.rolname = current_user)"
-            " = ANY (p.polroles)) AND pg_get_expr(p.polqual, p.polrelid) = 'true')"
-            " AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_policy p WHERE p.polrelid = t.oid AND NOT p.polpermissive"
-            " AND p.polcmd IN ('r', '*'))) FROM (SELECT '\"%s\".\"%s\"'::regclass::oid) t(oid))",
-            i ? " AND " : "", columns[i].schema, columns[i].table);
+        buf_addf(sql, " AND reclaim.sees_all_rows('\"%s\".\"%s\"', 'SELECT')", columns[i].schema, columns[i].table);
+    buf_addz(sql, ")");
 }
 
-/* "EXISTS (…) OR EXISTS (…)" over the ownership columns, for the user row `u`. */
+/* "EXISTS (…) OR EXISTS (…)" over the ownership columns and the live customers, for the user row `u`. */
 static void add_owns_something(struct buf *sql, const struct ownership_column *columns, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        buf_addf(sql, "%sEXISTS (SELECT 1 FROM \"%s\".\"%s\" o%zu WHERE o%zu.\"%s\" = u.id)", i ? " OR " : "",
-                 columns[i].schema, columns[i].table, i, i, columns[i].column);
+        buf_addf(sql, "EXISTS (SELECT 1 FROM \"%s\".\"%s\" o%zu WHERE o%zu.\"%s\" = u.id) OR ", columns[i].schema,
+                 columns[i].table, i, i, columns[i].column);
+    buf_addz(sql, "EXISTS (SELECT 1 FROM reclaim.customer_customers c WHERE c.owner_user_id = u.id"
+                  " AND c.status <> 'deleted')");
 }
 
+/* `has_company`, null when rows are hidden. */
 static void add_has_company(struct buf *sql, const struct ownership_column *columns, size_t count)
 {
     buf_addz(sql, "CASE WHEN ");
-    add_sees_everything(sql, columns, count);
+    add_sees_everything(sql, columns, count, "SELECT");
     buf_addz(sql, " THEN (");
     add_owns_something(sql, columns, count);
     buf_addz(sql, ") END AS has_company");
 }
 
+#define USER_OF(address) "u.email = " address " AND u.is_sso_user = false AND u.deleted_at IS NULL"
+
+static void write_candidate(struct buf *sql, const struct ownership_column *columns, size_t count)
+{
+    buf_addz(sql, "SELECT v.sees_all, u.id, (u.email_confirmed_at IS NOT NULL) AS verified,"
+                  " coalesce(u.banned_until > now(), false) AS banned, CASE WHEN v.sees_all THEN (");
+    add_owns_something(sql, columns, count);
+    buf_addz(sql, ") END AS has_company FROM (SELECT ");
+    add_sees_everything(sql, columns, count, "DELETE");
+    buf_addz(sql, " AS sees_all) v LEFT JOIN auth.users u ON " USER_OF("$1"));
+}
+
+static void write_has_company(struct buf *sql, const struct ownership_column *columns, size_t count)
+{
+    buf_addz(sql, "SELECT ");
+    add_has_company(sql, columns, count);
+    buf_addz(sql, " FROM auth.users u WHERE " USER_OF("$1"));
+}
+
+static void write_have_company(struct buf *sql, const struct ownership_column *columns, size_t count)
+{
+    buf_addz(sql, "SELECT q.n, ");
+    add_has_company(sql, columns, count);
+    buf_addz(sql, " FROM unnest($1::text[]) WITH ORDINALITY AS q(email, n) JOIN auth.users u ON " USER_OF("q.email"));
+}
+
+static void write_list(struct buf *sql, const struct ownership_column *columns, size_t count)
+{
+    buf_addz(sql, "SELECT u.id, u.email,"
+                  " to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS created_at,"
+                  " (u.email_confirmed_at IS NOT NULL) AS verified,"
+                  " to_char(u.last_sign_in_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS last_sign_in_at"
+                  " FROM auth.users u"
+                  " WHERE u.email IS NOT NULL AND u.is_sso_user = false AND u.deleted_at IS NULL"
+                  " AND u.created_at <= now() - make_interval(secs => $1::float8) AND NOT (");
+    add_owns_something(sql, columns, count);
+    buf_addz(sql, ") ORDER BY u.created_at, u.id");
+}
+
 enum err orphan_statements_write(const struct ownership_column *columns, size_t count, struct orphan_statements *ret)
 {
-    AUTO(buf) struct buf sql = buf_new(32768);
-    buf_addz(&sql, "SELECT ");
-    add_has_company(&sql, columns, count);
-    buf_addz(&sql, " FROM auth.users u"
-                   " WHERE u.email = $1 AND u.is_sso_user = false AND u.deleted_at IS NULL");
-    buf_add(&sql, (struct str){"", 1});
-    size_t many_at = sql.len;
-    buf_addz(&sql, "SELECT q.n, ");
-    add_has_company(&sql, columns, count);
-    buf_addz(&sql, " FROM unnest($1::text[]) WITH ORDINALITY AS q(email, n) JOIN auth.users u"
-                   " ON u.email = q.email AND u.is_sso_user = false AND u.deleted_at IS NULL");
-    buf_add(&sql, (struct str){"", 1});
-    size_t list_at = sql.len;
-    buf_addz(&sql, "SELECT u.id, u.email,"
-                   " to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS created_at,"
-                   " (u.email_confirmed_at IS NOT NULL) AS verified,"
-                   " to_char(u.last_sign_in_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS last_sign_in_at"
-                   " FROM auth.users u"
-                   " WHERE u.email IS NOT NULL AND u.is_sso_user = false AND u.deleted_at IS NULL"
-                   " AND u.created_at <= now() - make_interval(secs => $1::float8) AND NOT (");
-    add_owns_something(&sql, columns, count);
-    buf_addz(&sql, ") ORDER BY u.created_at, u.id");
-    buf_add(&sql, (struct str){"", 1});
+    static void (*const writers[])(struct buf *, const struct ownership_column *,
+                                   size_t) = {write_candidate, write_has_company, write_have_company, write_list};
+    AUTO(buf) struct buf sql = buf_new(49152);
+    size_t at[COUNT_OF(writers)];
+    for (size_t i = 0; i < COUNT_OF(writers); i++) {
+        at[i] = sql.len;
+        writers[i](&sql, columns, count);
+        buf_add(&sql, (struct str){"", 1});
+    }
     if (sql.failed)
         return sql.failed;
 
@@ -71,9 +95,11 @@ enum err orphan_statements_write(const struct ownership_column *columns, size_t 
         return ERR_MEMORY;
     memcpy(text, sql.at, sql.len);
     *ret = (struct orphan_statements){
-        .has_company = {"orphan_has_company", text, 1, "has_company:bool"},
-        .have_company = {"orphan_have_company", text + many_at, 1, "n:int8 has_company:bool"},
-        .list = {"orphan_list", text + list_at, 1,
+        .candidate = {"orphan_candidate", text + at[0], 1,
+                      "sees_all:bool id:uuid verified:bool banned:bool has_company:bool"},
+        .has_company = {"orphan_has_company", text + at[1], 1, "has_company:bool"},
+        .have_company = {"orphan_have_company", text + at[2], 1, "n:int8 has_company:bool"},
+        .list = {"orphan_list", text + at[3], 1,
                  "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text"},
         .text = text,
     };

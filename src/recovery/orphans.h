@@ -1,4 +1,5 @@
-/* Who is orphaned: a user of auth.users whom no ownership table knows. One truth for probe, clean-up and report. */
+/* Who is orphaned: a user of auth.users that no ownership table knows and that owns no live customer. One truth for probe,
+ * clean-up and report. */
 #ifndef RECOVERY_ORPHANS_H
 #define RECOVERY_ORPHANS_H
 
@@ -13,6 +14,9 @@ struct ownership_column {
 
 /* The statements that depend on the ownership columns, written once at start. */
 struct orphan_statements {
+    /* $1 address → sees_all:bool id:uuid verified:bool banned:bool has_company:bool. Always a row: without a user id is
+     * null, and where this role does not see all rows, or may not delete all users, sees_all is false. */
+    struct statement candidate;
     struct statement has_company; /* $1 address → has_company:bool, null when rows are hidden; no row without a user */
     struct statement have_company; /* $1 addresses → n:int8 has_company:bool, the same for many */
     /* For a deletion, before it looks: locks the ownership tables whose column has no foreign key to auth.users, since

@@ -40,6 +40,14 @@ const struct statement probe_find_users = {
     .columns = "n:int8 verified:bool verified_at:text last_sign_in_at:text",
 };
 
+/* A user that row security hides is not one that does not exist. */
+const struct statement probe_sees_users = {
+    .name = "probe_sees_users",
+    .sql = "SELECT reclaim.sees_all_rows('auth.users', 'SELECT') AS sees_all",
+    .params = 0,
+    .columns = "sees_all:bool",
+};
+
 const struct statement probe_limit_company_query = {
     .name = "probe_limit_company_query",
     .sql = "SELECT set_config('statement_timeout', $1, true)",
@@ -117,14 +125,17 @@ static enum err ask_alone(struct job *job, struct pg *pg)
 {
     struct inquiry *q = OWNER_OF(job, struct inquiry, alone);
     struct pg_call calls[] = {
+        {.ask = &probe_sees_users},
         {.ask = &probe_find_user, .args = {pg_text(q->email.at)}},
         {.ask = &probe_limit_company_query, .args = {pg_i64(atomic_load(&q->probe->timeout_ms))}},
         {.ask = &q->probe->orphans->has_company, .args = {pg_text(q->email.at)}},
     };
-    struct pg_call *user = &calls[0], *company = &calls[2];
+    struct pg_call *sees = &calls[0], *user = &calls[1], *company = &calls[3];
     enum err e = pg_trip(pg, calls, COUNT_OF(calls), job->deadline_ns);
     if (user->err)
         return e;
+    if (user->rows == 0 && !pg_get_bool(sees, 0, 0))
+        return ERR_DATABASE;
 
     enum tristate has_company = UNKNOWN;
     if (company->err == OK && company->rows > 0 && !pg_is_null(company, 0, 0))
@@ -166,11 +177,12 @@ static enum err ask_for_all(void *context, struct pg *pg, struct batch_item **it
     if (short_ms > BATCH_COMPANY_MS)
         short_ms = BATCH_COMPANY_MS;
     struct pg_call calls[] = {
+        {.ask = &probe_sees_users},
         {.ask = &probe_find_users, .args = {pg_text(addresses.at)}},
         {.ask = &probe_limit_company_query, .args = {pg_i64(short_ms ? short_ms : 1)}},
         {.ask = &probe->orphans->have_company, .args = {pg_text(addresses.at)}},
     };
-    struct pg_call *users = &calls[0], *companies = &calls[2];
+    struct pg_call *sees = &calls[0], *users = &calls[1], *companies = &calls[3];
     enum err e = pg_trip(pg, calls, COUNT_OF(calls), clock_ns() + LOOKUP_NS);
     if (users->err)
         return e;
@@ -187,7 +199,7 @@ static enum err ask_for_all(void *context, struct pg *pg, struct batch_item **it
         if (companies->err == OK)
             tell(inquiry_of(items[i]), users, row, has_company[i]);
     }
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count && pg_get_bool(sees, 0, 0); i++)
         if (!inquiry_of(items[i])->found)
             tell(inquiry_of(items[i]), users, -1, NO);
     return OK;

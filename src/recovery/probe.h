@@ -27,6 +27,6 @@ void probe_close(struct probe *probe); /* after the last request */
 /* The handler; its route's room is a struct probe. */
 void probe_handle(struct request *rq);
 
-extern const struct statement probe_find_user, probe_find_users, probe_limit_company_query;
+extern const struct statement probe_find_user, probe_find_users, probe_sees_users, probe_limit_company_query;
 
 #endif

@@ -12,27 +12,22 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
 {
     struct pg_call reads[] = {
         cleanup_try_lock(f),
-        {.ask = &cleanup_find_user, .args = {pg_text(f->email.at)}},
-        {.ask = &f->room->orphans->has_company, .args = {pg_text(f->email.at)}},
+        {.ask = &f->room->orphans->candidate, .args = {pg_text(f->email.at)}},
     };
-    const struct pg_call *lock = &reads[0], *user = &reads[1], *company = &reads[2];
     int64_t began_ns = clock_ns();
     enum err e = tx_trip(tx, reads, COUNT_OF(reads));
     cleanup_checked(began_ns);
+    if (cleanup_lock_denied(reads, COUNT_OF(reads))) {
+        ret->refusal = CLEANUP_BUSY;
+        return OK;
+    }
     if (e)
         return e;
-    if (!cleanup_locked(f, lock))
-        ret->refusal = CLEANUP_BUSY;
-    else if (user->rows == 0)
-        ret->refusal = CLEANUP_UNKNOWN_USER;
-    else if (company->rows == 0 || pg_is_null(company, 0, 0))
-        ret->refusal = CLEANUP_FAULT; /* ownership that cannot be seen is not ownership that is not there */
-    else if (pg_get_bool(company, 0, 0))
-        ret->refusal = CLEANUP_NOT_ORPHANED;
-    else if (!post_has_provider(f->room->post))
+    cleanup_locked(f);
+    if ((e = cleanup_judge(&reads[1], ret)) || ret->refusal)
+        return e;
+    if (!post_has_provider(f->room->post))
         ret->refusal = CLEANUP_MAIL_FAILED;
-    else
-        return str_copy(pg_get(user, 0, 0), ret->user_id, sizeof ret->user_id);
     return OK;
 }
 
@@ -61,14 +56,12 @@ enum err request_code(struct flow *f, struct pg *pg)
     struct cleanup *room = f->room;
     struct candidate who = {.refusal = 0};
     AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
+    tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
     enum err e = lock_and_read(f, tx, &who);
     if (e)
         return e;
-    if (who.refusal) {
-        struct pg_call refused = audit_failed(&f->who, (enum cleanup_error)who.refusal);
-        f->outcome = who.refusal;
-        return tx_commit(tx, &refused, 1);
-    }
+    if (who.refusal)
+        return cleanup_refuse(f, pg, tx, who.refusal);
 
     struct code_salt salt = code_salt_new();
     struct code code = code_derive(room->code_keys, &room->contract->code, &salt, who.user_id);

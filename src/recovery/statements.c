@@ -2,23 +2,39 @@
 
 #include "recovery/cleanup.h"
 
-#define FIND_USER                                                                                                      \
-    "SELECT u.id, (u.email_confirmed_at IS NOT NULL) AS verified FROM auth.users u"                                    \
-    " WHERE u.email = $1 AND u.is_sso_user = false AND u.deleted_at IS NULL"
-
+/* Not granted is an error (55P03), so that nothing behind it in the trip is begun. */
 const struct statement cleanup_lock = {
     .name = "cleanup_lock",
-    .sql = "SELECT pg_catalog.pg_try_advisory_xact_lock(reclaim.email_to_lock_id($1)) AS mine",
+    .sql = "SELECT reclaim.require_cleanup_lock($1)",
     .params = 1,
-    .columns = "mine:bool",
+    .columns = "require_cleanup_lock:void",
 };
 
-const struct statement cleanup_find_user = {"cleanup_find_user", FIND_USER, 1, "id:uuid verified:bool"};
+/* For a proven caller: short transactions of callers that are not must not turn it away. Waits as long as the transaction
+ * may wait for locks. */
+const struct statement cleanup_await_lock = {
+    .name = "cleanup_await_lock",
+    .sql = "SELECT pg_catalog.pg_advisory_xact_lock(reclaim.email_to_lock_id($1))",
+    .params = 1,
+    .columns = "pg_advisory_xact_lock:void",
+};
 
-/* Conflicts with the key share that an insert into a table with a foreign key to auth.users takes: a registration that
- * is completing is waited for, and one that begins waits for us. */
-const struct statement cleanup_find_user_and_lock = {"cleanup_find_user_and_lock", FIND_USER " FOR UPDATE OF u", 1,
-                                                     "id:uuid verified:bool"};
+/* Another request may have used the code, or replaced it, since it was compared. */
+const struct statement cleanup_find_code = {
+    .name = "cleanup_find_code",
+    .sql = "SELECT c.log_id FROM reclaim.verification_codes c WHERE c.email_hash = $1 AND c.log_id = $2::int8",
+    .params = 2,
+    .columns = "log_id:int8",
+};
+
+/* Conflicts with the key share that an insert into a table with a foreign key to auth.users takes, or a customer that is
+ * given an owner: a registration that is completing is waited for, and one that begins waits for us. */
+const struct statement cleanup_lock_user = {
+    .name = "cleanup_lock_user",
+    .sql = "SELECT u.id FROM auth.users u WHERE u.id = $1::uuid FOR UPDATE OF u",
+    .params = 1,
+    .columns = "id:uuid",
+};
 
 const struct statement cleanup_store_code = {
     .name = "cleanup_store_code",
@@ -45,6 +61,15 @@ const struct statement cleanup_take_try = {
            " RETURNING encode(code_hash, 'hex') AS code_hash, encode(code_salt, 'hex') AS code_salt, user_id, log_id",
     .params = 1,
     .columns = "code_hash:text code_salt:text user_id:uuid log_id:int8",
+};
+
+/* The proof was good and the account could not be deleted: typing it again must not use the code up. */
+const struct statement cleanup_give_back_try = {
+    .name = "cleanup_give_back_try",
+    .sql = "UPDATE reclaim.verification_codes SET tries = tries - 1"
+           " WHERE email_hash = $1 AND log_id = $2::int8 AND tries > 0",
+    .params = 2,
+    .columns = "",
 };
 
 const struct statement cleanup_drop_code = {
@@ -77,9 +102,10 @@ static const struct statement purge_codes = {
     .columns = "",
 };
 
-const struct statement *const cleanup_statements[] = {
-    &cleanup_lock,      &cleanup_find_user,   &cleanup_find_user_and_lock, &cleanup_store_code, &cleanup_take_try,
-    &cleanup_drop_code, &cleanup_delete_user, &cleanup_read_mail,          &purge_codes};
+const struct statement *const cleanup_statements[] = {&cleanup_lock,          &cleanup_await_lock, &cleanup_find_code,
+                                                      &cleanup_lock_user,     &cleanup_store_code, &cleanup_take_try,
+                                                      &cleanup_give_back_try, &cleanup_drop_code,  &cleanup_delete_user,
+                                                      &cleanup_read_mail,     &purge_codes};
 const size_t cleanup_statement_count = COUNT_OF(cleanup_statements);
 
 enum err cleanup_purge_codes(struct pg *pg, int64_t deadline_ns)

@@ -1,19 +1,14 @@
-/* Step 2: whoever has the code deletes the orphan, in one transaction, or not at all. */
+/* Step 2: whoever has the code deletes the orphan, in one transaction, or not at all.
+ *
+ * The code comes first, in a transaction of its own that touches nothing of the product: a caller who only invents codes
+ * never waits for a row or a table that another program holds. */
 #include <string.h>
 
 #include "pg/tx.h"
 #include "recovery/cleanup.h"
 #include "recovery/statements.h"
 
-/* The code as it was stored. */
-struct stored {
-    struct digest hash;
-    struct code_salt salt;
-    char user_id[37];
-    int64_t log_id;
-};
-
-static enum err read_stored(const struct pg_call *taken, struct stored *ret)
+static enum err read_stored(const struct pg_call *taken, struct stored_code *ret)
 {
     enum err e = digest_parse(pg_get(taken, 0, 0), &ret->hash);
     if (e || (e = code_salt_parse(pg_get(taken, 0, 1), &ret->salt)))
@@ -22,78 +17,119 @@ static enum err read_stored(const struct pg_call *taken, struct stored *ret)
     return str_copy(pg_get(taken, 0, 2), ret->user_id, sizeof ret->user_id);
 }
 
-static bool is_right(const struct flow *f, const struct stored *stored)
+static bool is_right(const struct flow *f)
 {
-    struct digest typed = code_hash(f->room->code_keys, &stored->salt, &f->code);
-    return digest_eq(&typed, &stored->hash);
+    struct digest typed = code_hash(f->room->code_keys, &f->stored.salt, &f->code);
+    return digest_eq(&typed, &f->stored.hash);
 }
 
-/* Takes one of the code's three tries, whatever comes of it; then the user and what the user owns, both held still. */
-static enum err take_try_and_read(struct flow *f, struct tx *tx, struct stored *stored, struct candidate *ret)
+/* Takes one of the code's tries, whatever comes of it, and only then compares. */
+static enum err prove(struct flow *f, struct pg *pg, int *ret_refusal)
 {
-    const struct orphan_statements *orphans = f->room->orphans;
-    struct pg_call reads[4] = {
+    struct pg_call calls[] = {
+        cleanup_try_lock(f),
         {.ask = &cleanup_take_try, .args = {pg_text(f->who.email_hash)}},
-        {.ask = &cleanup_find_user_and_lock, .args = {pg_text(f->email.at)}},
     };
-    size_t count = 2;
-    if (orphans->lock_tables.sql)
-        reads[count++] = (struct pg_call){.ask = &orphans->lock_tables};
-    reads[count++] = (struct pg_call){.ask = &orphans->has_company, .args = {pg_text(f->email.at)}};
-    const struct pg_call *taken = &reads[0], *user = &reads[1], *company = &reads[count - 1];
-
-    enum err e = tx_trip(tx, reads, count);
+    const struct pg_call *taken = &calls[1];
+    AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
+    tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
+    enum err e = tx_commit(tx, calls, COUNT_OF(calls));
+    if (cleanup_lock_denied(calls, COUNT_OF(calls))) {
+        *ret_refusal = CLEANUP_BUSY;
+        return OK;
+    }
     if (e)
         return e;
     if (taken->rows == 0) {
+        *ret_refusal = (int)f->room->contract->expired;
+        return OK;
+    }
+    if ((e = read_stored(taken, &f->stored)))
+        return e;
+    f->proven = is_right(f);
+    if (!f->proven)
+        *ret_refusal = CLEANUP_WRONG_CODE;
+    return OK;
+}
+
+/* The user and what it owns, both kept from changing until the transaction ends. */
+static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *ret)
+{
+    const struct orphan_statements *orphans = f->room->orphans;
+    struct pg_call reads[5] = {
+        {.ask = &cleanup_await_lock, .args = {pg_text(f->email.at)}},
+        {.ask = &cleanup_find_code, .args = {pg_text(f->who.email_hash), pg_i64(f->stored.log_id)}},
+        {.ask = &cleanup_lock_user, .args = {pg_text(f->stored.user_id)}},
+    };
+    size_t count = 3;
+    if (orphans->lock_tables.sql)
+        reads[count++] = (struct pg_call){.ask = &orphans->lock_tables};
+    reads[count++] = (struct pg_call){.ask = &orphans->candidate, .args = {pg_text(f->email.at)}};
+    const struct pg_call *code = &reads[1], *locked = &reads[2], *found = &reads[count - 1];
+
+    enum err e = tx_trip(tx, reads, count);
+    if (cleanup_lock_denied(reads, count)) {
+        ret->refusal = CLEANUP_BUSY;
+        return OK;
+    }
+    if (e)
+        return e;
+    cleanup_locked(f);
+    if (code->rows == 0) {
         ret->refusal = (int)f->room->contract->expired;
         return OK;
     }
-    if ((e = read_stored(taken, stored)))
+    if ((e = cleanup_judge(found, ret)))
         return e;
-    if (!is_right(f, stored))
-        ret->refusal = CLEANUP_WRONG_CODE;
-    else if (user->rows == 0 || !str_eq(pg_get(user, 0, 0), str_of(stored->user_id)))
-        ret->refusal = CLEANUP_UNKNOWN_USER; /* deleted, or another account has the address by now */
-    else if (company->rows == 0 || pg_is_null(company, 0, 0))
-        ret->refusal = CLEANUP_FAULT;
-    else if (pg_get_bool(company, 0, 0))
-        ret->refusal = CLEANUP_NOT_ORPHANED;
-    ret->verified = user->rows > 0 && pg_get_bool(user, 0, 1);
+    if (ret->refusal == CLEANUP_FAULT || ret->refusal == CLEANUP_UNKNOWN_USER)
+        return OK;
+    if (strcmp(ret->user_id, f->stored.user_id) != 0)
+        ret->refusal = CLEANUP_UNKNOWN_USER; /* another account has the address by now */
+    else if (locked->rows == 0)
+        ret->refusal = CLEANUP_FAULT; /* seen and not lockable: a policy for updates hides it */
     return OK;
+}
+
+static enum err delete_orphan(struct flow *f, struct tx *tx, struct candidate *who)
+{
+    const struct stored_code *stored = &f->stored;
+    f->classification = who->verified ? "case_1_2" : "case_1_1";
+    struct pg_call writes[] = {
+        {.ask = &cleanup_delete_user, .args = {pg_text(stored->user_id)}},
+        {.ask = &cleanup_drop_code, .args = {pg_text(f->who.email_hash), pg_i64(stored->log_id)}},
+        audit_completed(stored->log_id, f->classification),
+    };
+    enum err e = tx_trip(tx, writes, COUNT_OF(writes));
+    if (cleanup_lock_denied(writes, COUNT_OF(writes))) {
+        who->refusal = CLEANUP_BUSY;
+        return OK;
+    }
+    if (e)
+        return e;
+    /* Nothing is deleted that the log does not tell of. */
+    for (size_t i = 0; i < COUNT_OF(writes); i++)
+        if (writes[i].rows != 1)
+            return ERR_DATABASE;
+    if ((e = str_copy(str_of(stored->user_id), f->user_id, sizeof f->user_id)))
+        return e;
+    return tx_commit(tx, NULL, 0);
 }
 
 enum err validate_and_cleanup(struct flow *f, struct pg *pg)
 {
-    struct stored stored = {.log_id = 0};
     struct candidate who = {.refusal = 0};
-    struct pg_call lock = cleanup_try_lock(f);
-    AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
-    enum err e = tx_trip(tx, &lock, 1);
+    enum err e = f->proven ? OK : prove(f, pg, &who.refusal); /* after a conflict it has been proven already */
     if (e)
         return e;
-    if (!cleanup_locked(f, &lock))
-        who.refusal = CLEANUP_BUSY;
-    else if ((e = take_try_and_read(f, tx, &stored, &who)))
-        return e;
-    if (who.refusal) {
-        struct pg_call refused = audit_failed(&f->who, (enum cleanup_error)who.refusal);
-        f->outcome = who.refusal;
-        return tx_commit(tx, &refused, 1);
-    }
+    if (who.refusal)
+        return cleanup_refuse(f, pg, NULL, who.refusal);
 
-    f->classification = who.verified ? "case_1_2" : "case_1_1";
-    struct pg_call writes[] = {
-        {.ask = &cleanup_delete_user, .args = {pg_text(stored.user_id)}},
-        {.ask = &cleanup_drop_code, .args = {pg_text(f->who.email_hash), pg_i64(stored.log_id)}},
-        audit_completed(stored.log_id, f->classification),
-    };
-    if ((e = tx_trip(tx, writes, COUNT_OF(writes))))
+    AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
+    tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
+    if ((e = lock_and_read(f, tx, &who)) || (!who.refusal && (e = delete_orphan(f, tx, &who))))
         return e;
-    if (writes[0].rows != 1 || writes[2].rows != 1)
-        return ERR_DATABASE; /* nothing is deleted that the log does not tell of */
-    if ((e = str_copy(str_of(stored.user_id), f->user_id, sizeof f->user_id)) || (e = tx_commit(tx, NULL, 0)))
-        return e;
+    if (who.refusal)
+        return cleanup_refuse(f, pg, tx, who.refusal);
     f->outcome = USER_DELETED;
     return OK;
 }

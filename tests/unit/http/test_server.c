@@ -77,7 +77,9 @@ static int ask(const struct server *server, const char *path)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     char request[128];
-    to.sin_port = htons((uint16_t)atoi(strrchr(server_address(server), ':') + 1));
+    int64_t port;
+    assert_int_equal(str_to_i64(str_of(strrchr(server_address(server), ':') + 1), 1, 65535, &port), OK);
+    to.sin_port = htons((uint16_t)port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
