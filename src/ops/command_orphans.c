@@ -40,12 +40,9 @@ int command_orphans(int argc, char **argv)
     struct orphan_statements orphans = {0};
     enum err e = settings_load(options[0].value, &s, &why);
     if (e || (e = database_open(s, &db, &why)) ||
-        (e = database_check_ownership(db.pg, s->ownership.at, s->ownership.count, note_hindrance, &hindrance, &why)))
+        (e = database_check_ownership(db.pg, s->ownership.at, s->ownership.count, note_hindrance, &hindrance, &why)) ||
+        (e = database_check_row_security(db.pg, s->ownership.at, s->ownership.count, note_hindrance, &hindrance, &why)))
         return command_failed("orphans", &why);
-    if ((e = database_check_row_security(db.pg, s->ownership.at, s->ownership.count, note_hindrance, &hindrance))) {
-        why_set(&why, e, "row security cannot be looked at (%s): run reclaim migrate", err_name(e));
-        return command_failed("orphans", &why);
-    }
     if (hindrance.text[0])
         return command_failed("orphans", &hindrance);
     if ((e = orphan_statements_write(s->ownership.at, s->ownership.count, &orphans)))

@@ -1,6 +1,7 @@
 #include "ops/database.h"
 
 #include <stdio.h>
+#include <string.h>
 
 #include "auth/access_keys.h"
 #include "auth/who.h"
@@ -248,7 +249,8 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
 }
 
 enum err database_check_row_security(struct pg *pg, const struct ownership_column *columns, size_t count,
-                                     void (*finding)(void *context, const char *sentence), void *context)
+                                     void (*finding)(void *context, const char *sentence), void *context,
+                                     struct why *why)
 {
     AUTO(buf) struct buf names = buf_new(8192);
     AUTO(buf) struct buf commands = buf_new(1024);
@@ -261,10 +263,18 @@ enum err database_check_row_security(struct pg *pg, const struct ownership_colum
     buf_add(&names, (struct str){"}", 2}); /* with its NUL */
     buf_add(&commands, (struct str){"}", 2});
     if (names.failed || commands.failed)
-        return ERR_MEMORY;
+        return why_set(why, ERR_MEMORY, "no memory for the names of the ownership tables");
     struct pg_call call = {.ask = &look_for_hidden_rows, .args = {pg_text(names.at), pg_text(commands.at)}};
     enum err e = pg_ask(pg, &call, deadline());
-    for (int i = 0; !e && i < call.rows; i++) {
+    if (e && (strcmp(call.sqlstate, "3F000") == 0 || strcmp(call.sqlstate, "42883") == 0))
+        return why_set(why, ERR_MISSING, "the schema is not there or not up to date: run reclaim migrate");
+    if (e)
+        return why_set(
+            why, e,
+            "whether row security hides rows cannot be asked (%s %s): GRANT USAGE ON SCHEMA reclaim, EXECUTE "
+            "ON ALL FUNCTIONS IN SCHEMA reclaim to this role",
+            err_name(e), call.sqlstate);
+    for (int i = 0; i < call.rows; i++) {
         char sentence[512];
         snprintf(sentence, sizeof sentence,
                  "row-level security hides rows of %s from this role: give it BYPASSRLS, or a policy FOR ALL USING "
@@ -272,5 +282,5 @@ enum err database_check_row_security(struct pg *pg, const struct ownership_colum
                  pg_get(&call, i, 0).at);
         finding(context, sentence);
     }
-    return e;
+    return OK;
 }

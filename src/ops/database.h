@@ -47,9 +47,10 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
                                   struct why *why) MUST_CHECK;
 
 /* Calls `finding` with a sentence for each table of which row security hides rows from this role: users, customers,
- * accounts and ownership tables. Needs the schema. */
+ * accounts and ownership tables. ERR_MISSING without the schema. */
 enum err database_check_row_security(struct pg *pg, const struct ownership_column *columns, size_t count,
-                                     void (*finding)(void *context, const char *sentence), void *context) MUST_CHECK;
+                                     void (*finding)(void *context, const char *sentence), void *context,
+                                     struct why *why) MUST_CHECK;
 
 /* What digest_derive is told for the fingerprint that the database keeps. */
 #define FINGERPRINT_PURPOSE "fingerprint"

@@ -165,9 +165,12 @@ static const struct statement lock_look = {
 static void look_at_row_security(struct examination *x, struct pg *pg, const struct settings *s)
 {
     struct pg_call lock = {.ask = &lock_look};
+    struct why why = {""};
     int before = x->faults;
-    if (database_check_row_security(pg, s->ownership.at, s->ownership.count, finding, x) ||
-        pg_ask(pg, &lock, clock_ns() + DATABASE_DEADLINE_NS))
+    enum err e = database_check_row_security(pg, s->ownership.at, s->ownership.count, finding, x, &why);
+    if (e && e != ERR_MISSING)
+        fault(x, why.text);
+    if (e || pg_ask(pg, &lock, clock_ns() + DATABASE_DEADLINE_NS))
         return;
     if (x->faults == before)
         well("row security", "hides nothing from this role");

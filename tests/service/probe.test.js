@@ -137,7 +137,7 @@ describe('check-email-status', () => {
   it('an ownership table that may not be read gives null', async (t) => {
     const user = await addUser(db);
     await db.query("create role blind login; grant usage on schema auth to blind; grant select on auth.users to blind; grant select on companies to blind");
-    await db.query('grant usage on schema reclaim to blind; grant select on all tables in schema reclaim to blind');
+    await db.query('grant usage on schema reclaim to blind; grant select on all tables in schema reclaim to blind; grant execute on all functions in schema reclaim to blind');
     const url = db.url.replace('postgres@', 'blind@');
     const blind = await serve(t, { env: { RECLAIM_DATABASE_URL: url, RECLAIM_DATABASE_DIRECT_URL: db.url } });
     const answer = await probe(blind, user.email);
