@@ -2,11 +2,6 @@
 
 #define CASCADE_EVERY_MS 500 /* a look at an index when there is nothing to do */
 
-static bool leads(void *leader)
-{
-    return leader_is_me(leader);
-}
-
 static enum err expire(void *context, struct pg *pg, struct shift *shift)
 {
     struct shifts *shifts = context;
@@ -25,12 +20,12 @@ void shifts_configure(struct shifts *shifts, const struct settings *s)
     atomic_store(&shifts->eraser.deadline_ms, s->cascade_deadline_ms);
 }
 
-enum err shifts_start(struct shifts *shifts, const char *url, struct leader *leader, const struct ending *ending,
+enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader, const struct ending *ending,
                       struct why *why)
 {
     shifts->ending = *ending;
-    struct shift_config expiry = {"expiry", url, &shifts->expiry_ms, leads, leader, expire, shifts};
-    struct shift_config cascade = {"cascade", url, &shifts->cascade_ms, leads, leader, eraser_run, &shifts->eraser};
+    struct shift_config expiry = {"expiry", url, &shifts->expiry_ms, leader_fd(leader), expire, shifts};
+    struct shift_config cascade = {"cascade", url, &shifts->cascade_ms, leader_fd(leader), eraser_run, &shifts->eraser};
     shifts->expiry = shift_start(&expiry, why);
     shifts->cascade = shift_start(&cascade, why);
     return shifts->expiry && shifts->cascade ? OK : ERR_MEMORY;

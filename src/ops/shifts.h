@@ -17,7 +17,7 @@ struct shifts {
 };
 
 void shifts_configure(struct shifts *shifts, const struct settings *s);
-enum err shifts_start(struct shifts *shifts, const char *url, struct leader *leader, const struct ending *ending,
+enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader, const struct ending *ending,
                       struct why *why) MUST_CHECK;
 void shifts_stop(struct shifts *shifts);
 

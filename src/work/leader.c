@@ -48,6 +48,7 @@ struct leader {
     struct pg *pg;
     pthread_t thread;
     int stop_fd; /* readable once it is to end */
+    int mine_fd; /* readable while mine */
     atomic_bool mine;
 };
 
@@ -61,6 +62,9 @@ static void set_mine(struct leader *l, bool mine)
 {
     if (atomic_exchange(&l->mine, mine) == mine)
         return;
+    uint64_t one = 1;
+    ssize_t moved = mine ? write(l->mine_fd, &one, sizeof one) : read(l->mine_fd, &one, sizeof one);
+    (void)moved; /* it was empty before a write, full before a read */
     gauge_set(&leading, mine);
     log_info(mine ? "leading" : "no longer leading");
     for (size_t i = 0; i < l->config.duty_count; i++)
@@ -113,6 +117,16 @@ static void *lead(void *context)
     return NULL;
 }
 
+static void free_leader(struct leader *l)
+{
+    if (l->stop_fd >= 0)
+        close(l->stop_fd);
+    if (l->mine_fd >= 0)
+        close(l->mine_fd);
+    pg_free(l->pg);
+    free(l);
+}
+
 struct leader *leader_start(const struct leader_config *config, struct why *why)
 {
     struct leader *l = calloc(1, sizeof *l);
@@ -122,13 +136,11 @@ struct leader *leader_start(const struct leader_config *config, struct why *why)
     for (size_t i = 0; i < config->duty_count; i++)
         l->duties[i] = config->duties[i];
     l->stop_fd = eventfd(0, EFD_CLOEXEC);
+    l->mine_fd = eventfd(0, EFD_CLOEXEC);
     l->pg = pg_new(config->direct_url, PG_PREPARE_OFF);
-    if (l->stop_fd >= 0 && l->pg && pthread_create(&l->thread, NULL, lead, l) == 0)
+    if (l->stop_fd >= 0 && l->mine_fd >= 0 && l->pg && pthread_create(&l->thread, NULL, lead, l) == 0)
         return l;
-    if (l->stop_fd >= 0)
-        close(l->stop_fd);
-    pg_free(l->pg);
-    free(l);
+    free_leader(l);
 no_memory:
     why_set(why, ERR_MEMORY, "no memory or no thread for leadership");
     return NULL;
@@ -142,12 +154,15 @@ void leader_stop(struct leader *l)
     ssize_t written = write(l->stop_fd, &one, sizeof one);
     (void)written;
     pthread_join(l->thread, NULL);
-    close(l->stop_fd);
-    pg_free(l->pg);
-    free(l);
+    free_leader(l);
 }
 
 bool leader_is_me(const struct leader *l)
 {
     return atomic_load(&l->mine);
+}
+
+int leader_fd(const struct leader *l)
+{
+    return l->mine_fd;
 }

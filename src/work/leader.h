@@ -27,6 +27,7 @@ struct leader;
 struct leader *leader_start(const struct leader_config *config, struct why *why) MUST_CHECK;
 void leader_stop(struct leader *leader);
 bool leader_is_me(const struct leader *leader);
+int leader_fd(const struct leader *leader); /* readable while this instance leads: for poll(), never read */
 
 extern const struct statement leader_try, leader_expire, leader_ping;
 

@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 
-#define LOOK_EVERY_MS 250
+#define LOOK_EVERY_MS 500 /* how late it may notice that this instance no longer leads */
 #define CONNECT_NS (5 * NS_PER_S)
 #define AGAIN_NS (5 * NS_PER_S) /* after a failure */
 
@@ -22,18 +22,29 @@ struct shift {
     bool cut;    /* it was to end before it was through */
 };
 
-static bool told_to_stop(const struct shift *s, int wait_ms)
+static bool is_readable(int fd)
 {
-    struct pollfd stop = {s->stop_fd, POLLIN, 0};
-    return poll(&stop, 1, wait_ms) > 0;
+    struct pollfd on = {fd, POLLIN, 0};
+    return poll(&on, 1, 0) > 0;
 }
 
 bool shift_goes_on(struct shift *s)
 {
     if (!s)
         return true;
-    s->cut = told_to_stop(s, 0) || !s->config.leads(s->config.leader);
+    s->cut = is_readable(s->stop_fd) || !is_readable(s->config.leads_fd);
     return !s->cut;
+}
+
+/* While this instance leads, until the next run is due; else until it leads. False once the shift is to end. */
+static bool wait_for_turn(const struct shift *s, bool leads, int64_t due_ns)
+{
+    struct pollfd on[2] = {{s->stop_fd, POLLIN, 0}, {s->config.leads_fd, POLLIN, 0}};
+    if (leads)
+        (void)poll(on, 1, clock_ms_until(due_ns, LOOK_EVERY_MS));
+    else
+        (void)poll(on, 2, -1);
+    return !on[0].revents;
 }
 
 static enum err run(struct shift *s)
@@ -52,8 +63,9 @@ static void *work(void *context)
 {
     struct shift *s = context;
     int64_t due_ns = 0;
-    do {
-        if (!s->config.leads(s->config.leader)) {
+    for (;;) {
+        bool leads = is_readable(s->config.leads_fd);
+        if (!leads) {
             due_ns = 0; /* a new leader catches up at once */
             pg_disconnect(s->pg);
         } else if (clock_ns() >= due_ns) {
@@ -63,7 +75,9 @@ static void *work(void *context)
             bool again = run(s) != OK && every_ns > AGAIN_NS;
             due_ns = s->cut ? 0 : began_ns + (again ? AGAIN_NS : every_ns);
         }
-    } while (!told_to_stop(s, clock_ms_until(due_ns, LOOK_EVERY_MS)));
+        if (!wait_for_turn(s, leads, due_ns))
+            break;
+    }
     pg_disconnect(s->pg);
     return NULL;
 }

@@ -13,8 +13,7 @@ struct shift_config {
     const char *name; /* for log lines */
     const char *url;
     const _Atomic int64_t *every_ms;
-    bool (*leads)(void *leader);
-    void *leader;
+    int leads_fd; /* readable while this instance leads: leader_fd() */
     /* Linear; asks shift_goes_on between its parts. After a failure it is run again within a few seconds. */
     enum err (*run)(void *context, struct pg *pg, struct shift *shift);
     void *context;

@@ -1,19 +1,43 @@
 #include "work/shift.h"
 
+#include <poll.h>
 #include <stdatomic.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "../base/unit.h"
 #include "../pg/server.h"
 #include "base/clock.h"
 
-static atomic_bool leading, long_one, fails;
-static atomic_int runs, ended;
-static _Atomic int64_t every_ms;
+#define HOUR_MS INT64_C(3600000)
+#define AGAIN_NS (5 * NS_PER_S) /* after a failure */
 
-static bool leads(void *leader UNUSED)
+static atomic_bool long_one, fails;
+static atomic_int runs, ended;
+static atomic_int sleeps;   /* begun without a limit: until it leads or is to end */
+static atomic_int waits_at; /* how many runs had ended when it last began to wait for its time */
+static _Atomic int64_t every_ms;
+static int leads_fd;
+
+int __real_poll(struct pollfd *, nfds_t, int);
+int __wrap_poll(struct pollfd *, nfds_t, int);
+
+/* What the shift's thread is about to wait for, seen from where it waits. */
+int __wrap_poll(struct pollfd *on, nfds_t count, int ms)
 {
-    return atomic_load(&leading);
+    if (ms < 0)
+        atomic_fetch_add(&sleeps, 1);
+    if (ms > 0)
+        atomic_store(&waits_at, atomic_load(&ended));
+    return __real_poll(on, count, ms);
+}
+
+static void lead(bool now)
+{
+    uint64_t one = 1;
+    ssize_t moved = now ? write(leads_fd, &one, sizeof one) : read(leads_fd, &one, sizeof one);
+    assert_int_equal(moved, sizeof one);
 }
 
 static void moment(void)
@@ -31,82 +55,92 @@ static enum err run(void *context UNUSED, struct pg *pg, struct shift *shift)
     return atomic_load(&fails) ? ERR_DATABASE : OK;
 }
 
-static struct shift *begin(bool as_leader, int64_t every)
+static struct shift *begin(bool leading, bool failing)
 {
-    atomic_store(&leading, as_leader);
+    leads_fd = eventfd(0, EFD_CLOEXEC);
+    assert_true(leads_fd >= 0);
+    if (leading)
+        lead(true);
     atomic_store(&long_one, false);
-    atomic_store(&fails, false);
+    atomic_store(&fails, failing);
     atomic_store(&runs, 0);
     atomic_store(&ended, 0);
-    atomic_store(&every_ms, every);
+    atomic_store(&sleeps, 0);
+    atomic_store(&waits_at, 0);
+    atomic_store(&every_ms, HOUR_MS);
     struct why why = {""};
-    struct shift *s =
-        shift_start(&(struct shift_config){"test", shared_url(), &every_ms, leads, NULL, run, NULL}, &why);
+    struct shift *s = shift_start(&(struct shift_config){"test", shared_url(), &every_ms, leads_fd, run, NULL}, &why);
     assert_non_null(s);
     return s;
 }
 
-static void await_runs(int wanted)
+static void end(struct shift *s)
 {
-    for (int64_t until = clock_ns() + 60 * NS_PER_S; atomic_load(&runs) < wanted;) {
+    shift_stop(s);
+    close(leads_fd);
+}
+
+static void await(atomic_int *count, int wanted)
+{
+    for (int64_t until = clock_ns() + 60 * NS_PER_S; atomic_load(count) < wanted; moment())
         assert_true(clock_ns() < until);
-        moment();
-    }
 }
 
-static void only_a_leader_works_and_a_new_one_at_once(void **state UNUSED)
+static void an_instance_that_does_not_lead_sleeps_until_it_leads(void **state UNUSED)
 {
-    struct shift *s = begin(false, INT64_C(3600000));
-    nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
+    struct shift *s = begin(false, false);
+    await(&sleeps, 1);
     assert_int_equal(atomic_load(&runs), 0);
-    atomic_store(&leading, true);
-    await_runs(1);
-    atomic_store(&leading, false);
-    nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-    atomic_store(&leading, true);
-    await_runs(2);
-    shift_stop(s);
+    lead(true);
+    await(&runs, 1);
+    lead(false);
+    await(&sleeps, 2);
+    lead(true);
+    await(&runs, 2);
+    end(s);
+    assert_int_equal(atomic_load(&sleeps), 2);
 }
 
-static void it_is_done_every_so_often(void **state UNUSED)
+static void it_is_done_every_so_often_and_not_in_between(void **state UNUSED)
 {
-    struct shift *s = begin(true, 10);
-    await_runs(5);
-    shift_stop(s);
+    struct shift *s = begin(true, false);
+    for (int done = 1; done <= 3; done++) {
+        await(&waits_at, done);
+        assert_int_equal(atomic_load(&runs), done);
+        clock_shift(HOUR_MS * NS_PER_MS);
+    }
+    await(&runs, 4);
+    end(s);
 }
 
 static void what_failed_is_done_again_soon(void **state UNUSED)
 {
-    struct shift *s = begin(true, INT64_C(3600000));
-    atomic_store(&fails, true);
-    atomic_store(&leading, false);
-    nanosleep(&(struct timespec){.tv_sec = 1}, NULL);
-    atomic_store(&runs, 0);
-    atomic_store(&leading, true);
-    await_runs(2);
-    shift_stop(s);
+    struct shift *s = begin(true, true);
+    await(&waits_at, 1);
+    clock_shift(AGAIN_NS);
+    await(&runs, 2);
+    end(s);
 }
 
 static void long_work_ends_when_another_leads_and_when_the_program_stops(void **state UNUSED)
 {
-    struct shift *s = begin(false, INT64_C(3600000));
+    struct shift *s = begin(false, false);
     atomic_store(&long_one, true);
-    atomic_store(&leading, true);
-    await_runs(1);
-    atomic_store(&leading, false);
-    while (atomic_load(&ended) == 0)
-        moment();
-    atomic_store(&leading, true);
-    await_runs(2);
-    shift_stop(s);
+    lead(true);
+    await(&runs, 1);
+    lead(false);
+    await(&ended, 1);
+    lead(true);
+    await(&runs, 2);
+    end(s);
     assert_int_equal(atomic_load(&ended), 2);
 }
 
 int main(void)
 {
     const struct CMUnitTest promises[] = {
-        cmocka_unit_test(only_a_leader_works_and_a_new_one_at_once),
-        cmocka_unit_test(it_is_done_every_so_often),
+        cmocka_unit_test(an_instance_that_does_not_lead_sleeps_until_it_leads),
+        cmocka_unit_test(it_is_done_every_so_often_and_not_in_between),
         cmocka_unit_test(what_failed_is_done_again_soon),
         cmocka_unit_test(long_work_ends_when_another_leads_and_when_the_program_stops),
     };
