@@ -327,11 +327,9 @@ static bool wait_for_next(struct frozen *f, int64_t began_ns, int64_t took_ns)
     if (next_ns < began_ns + READ_LEAST_NS)
         next_ns = began_ns + READ_LEAST_NS; /* else a busy machine would be kept busy with this */
     struct pollfd on[2] = {{.fd = f->stop_fd, .events = POLLIN}, {.fd = pg_socket(f->pg), .events = POLLIN}};
-    if (told_to_stop(f, clock_ms_until(began_ns + WAKE_LEAST_NS, 50)))
-        return false;
     if (poll(on, 2, clock_ms_until(next_ns, 50)) > 0 && on[0].revents)
         return false;
-    return true;
+    return !told_to_stop(f, clock_ms_until(began_ns + WAKE_LEAST_NS, 50));
 }
 
 /* Until the connection is lost (true) or it is time to stop (false). */
