@@ -5,11 +5,12 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { post, probe, probePath, request } from './lib/http.js';
+import { metric } from './lib/limits.js';
 import { addCompany, addUser, address } from './lib/people.js';
 import { Cluster } from './lib/postgres.js';
 import { RawConnection, rawPost } from './lib/raw.js';
 import { serve } from './lib/reclaim.js';
-import { Stage, pause } from './lib/stage.js';
+import { Stage, pause, until } from './lib/stage.js';
 
 const took = (answer) => answer.answeredAt - answer.sentAt;
 
@@ -109,7 +110,7 @@ describe('what is not held', () => {
       heldIsOut = true;
       return answer;
     });
-    await pause(50);
+    await until('its answer held', async () => (await metric(server, 'reclaim_http_held')) === 1);
     const statuses = [];
     for (const options of [
       { method: 'OPTIONS', path: probePath },

@@ -6,12 +6,13 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { ops, post, probe, probePath, request } from './lib/http.js';
+import { metric } from './lib/limits.js';
 import { addUser, address } from './lib/people.js';
 import { temporaryDirectory } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { RawConnection, rawPost } from './lib/raw.js';
 import { serve } from './lib/reclaim.js';
-import { Stage, pause, stageOf, until } from './lib/stage.js';
+import { Stage, stageOf, until } from './lib/stage.js';
 
 const held = async (server) => Number(/^reclaim_http_held (\S+)$/m.exec((await ops(server, '/metrics')).body)[1]);
 
@@ -69,7 +70,7 @@ describe('the end', () => {
     const server = await serve(t, { database: db, env: { RECLAIM_DRAIN: '2s' } });
     const dawdler = await RawConnection.open(server);
     dawdler.send(`POST ${probePath} HTTP/1.1\r\nHost: reclaim.example.com\r\nContent-Length: 1000\r\n\r\n{`);
-    await pause(50);
+    await until('its connection accepted', async () => (await metric(server, 'reclaim_http_connections')) === 1);
     server.signal('SIGTERM');
     assert.equal((await server.ended()).signal, null, 'it ended by itself');
     dawdler.destroy();
@@ -168,9 +169,9 @@ describe('SIGHUP', () => {
     const load = Array.from({ length: 10 }, async () => {
       while (going) assert.equal((await probe(server, address('nobody'))).status, 200);
     });
-    for (let n = 0; n < 100; n++) {
+    for (let n = 1; n <= 100; n++) {
       server.signal('SIGHUP');
-      await pause(10);
+      await until('the settings read again', () => server.events('settings reloaded').length === n);
     }
     going = false;
     await Promise.all(load);

@@ -258,7 +258,8 @@ static void every_freeze_is_noted_in_its_row_once_all_must_know(void **state UNU
 struct watch {
     atomic_bool stop;
     _Atomic int64_t answered_ns[TARGETS]; /* when the freeze may be answered; 0: not yet */
-    atomic_int broken, sure;
+    atomic_bool asked[TARGETS];           /* answered surely after that */
+    atomic_int broken;
 };
 
 static void *watch_on(void *context)
@@ -270,9 +271,11 @@ static void *watch_on(void *context)
         int64_t at, answered_ns = atomic_load(&w->answered_ns[n]), now = clock_ns();
         uint64_t mark = frozen_mark(frozen);
         enum frozen_answer is = frozen_look(frozen, mark, id_number(5000000 + n), now, &at);
-        if (answered_ns && now > answered_ns && is == FROZEN_NOT)
+        bool afterwards = answered_ns && now > answered_ns;
+        if (afterwards && is == FROZEN_NOT)
             atomic_fetch_add(&w->broken, 1);
-        atomic_fetch_add(&w->sure, is != FROZEN_UNSURE);
+        if (afterwards && is != FROZEN_UNSURE)
+            atomic_store(&w->asked[n], true);
         nanosleep(&(struct timespec){.tv_nsec = 100 * NS_PER_US}, NULL);
     }
     return NULL;
@@ -291,9 +294,11 @@ static void from_a_lease_after_its_commit_on_no_freeze_is_denied(void **state UN
         nanosleep(&(struct timespec){.tv_nsec = (long)(n % 7) * 5 * NS_PER_MS}, NULL);
     }
     int64_t end = clock_ns() + PATIENCE_NS;
-    nanosleep(&(struct timespec){.tv_nsec = 300 * NS_PER_MS}, NULL);
-    while (atomic_load(&w.sure) == 0)
-        assert_true(clock_ns() < end);
+    for (unsigned n = 0; n < TARGETS; n++)
+        while (!atomic_load(&w.asked[n])) {
+            assert_true(clock_ns() < end);
+            nanosleep(&(struct timespec){.tv_nsec = 2 * NS_PER_MS}, NULL);
+        }
     atomic_store(&w.stop, true);
     for (int i = 0; i < 2; i++)
         pthread_join(watchers[i], NULL);

@@ -174,7 +174,7 @@ static void a_refusal_is_given_from_memory_until_a_reset(void **state UNUSED)
 
     assert_int_equal(limits_reset(pg, &c, clock_ns() + 5 * NS_PER_S), OK);
     enum verdict v = VERDICT_REFUSED;
-    for (int i = 0; i < 500 && v == VERDICT_REFUSED; i++) {
+    for (int64_t end = clock_ns() + 60 * NS_PER_S; v == VERDICT_REFUSED && clock_ns() < end;) {
         nanosleep(&(struct timespec){.tv_nsec = 10 * NS_PER_MS}, NULL);
         v = ask(NULL, &c, 1);
     }

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -106,6 +107,48 @@ static void cut_listeners(const char *url)
                      1);
 }
 
+/* Waits for so many more pings of the one listener there is. */
+static void await_pings(const char *url, int count)
+{
+    int64_t end = clock_ns() + LONG_NS, last = 0;
+    for (int seen = -1; seen < count; (void)poll(NULL, 0, 20)) {
+        assert_true(clock_ns() < end);
+        int64_t sent_us = number_from(url, "SELECT coalesce(max(extract(epoch FROM query_start) * 1000000), 0)::int8"
+                                           " FROM pg_stat_activity WHERE query = 'SELECT 1 AS one'");
+        seen += sent_us > last;
+        last = sent_us;
+    }
+}
+
+/* What is said in the log goes into this pipe until it is given back. */
+static void hear_log(int pipe_fds[2])
+{
+    assert_int_equal(pipe(pipe_fds), 0);
+    log_to_fd(pipe_fds[1]);
+    log_threshold(LOG_WARN);
+}
+
+static void await_log(const int pipe_fds[2], const char *part)
+{
+    char text[4096] = "";
+    for (size_t len = 0; !strstr(text, part);) {
+        struct pollfd on = {.fd = pipe_fds[0], .events = POLLIN};
+        assert_int_equal(poll(&on, 1, (int)(LONG_NS / NS_PER_MS)), 1);
+        ssize_t more = read(pipe_fds[0], text + len, sizeof text - 1 - len);
+        assert_true(more > 0);
+        len += (size_t)more;
+        text[len] = '\0';
+    }
+}
+
+static void give_log_back(const int pipe_fds[2])
+{
+    log_threshold(LOG_ERROR);
+    log_to_fd(2);
+    close(pipe_fds[0]);
+    close(pipe_fds[1]);
+}
+
 static void what_is_notified_is_heard(void **state)
 {
     const char *url = server_url(*state);
@@ -122,8 +165,8 @@ static void what_is_notified_is_heard(void **state)
         await(&ear, &ear.heard, i + 1);
         assert_string_equal(ear.last, line);
     }
-    (void)poll(NULL, 0, 2500); /* pings */
-    assert_true(listener_is_alive(ear.listener));
+    await_pings(url, 2);
+    await_alive(&ear, true);
     assert_int_equal(ear.up, 1);
     stop(&ear);
     assert_int_equal(ear.heard, 10);
@@ -183,10 +226,13 @@ static void without_a_server_it_stops_all_the_same(void **state)
 {
     (void)state;
     struct ear ear;
+    int log[2];
+    hear_log(log);
     start(&ear, "postgresql://postgres@/postgres?host=/nonexistent");
-    (void)poll(NULL, 0, 300);
+    await_log(log, "\"listener lost\"");
     assert_false(listener_is_alive(ear.listener));
     stop(&ear);
+    give_log_back(log);
     for (int i = 0; i < 20; i++) { /* at any moment of its life */
         start(&ear, server_url(*state));
         (void)poll(NULL, 0, i);
@@ -198,10 +244,13 @@ static void behind_a_pooler_it_is_never_alive(void **state)
 {
     struct pooler *pooler = pooler_start(server_url(*state));
     struct ear ear;
+    int log[2];
+    hear_log(log);
     start(&ear, pooler_url(pooler));
-    (void)poll(NULL, 0, 1000);
+    await_log(log, "pooler");
     assert_false(listener_is_alive(ear.listener));
     stop(&ear);
+    give_log_back(log);
     assert_int_equal(ear.up, 0);
     pooler_free(pooler);
 }

@@ -87,6 +87,11 @@ void database_run(const char *script)
 int64_t database_number(const char *sql)
 {
     AUTO(pg) struct pg *pg = connected(url);
+    return database_number_by(pg, sql);
+}
+
+int64_t database_number_by(struct pg *pg, const char *sql)
+{
     const struct statement ask = {"ask", sql, 0, ""};
     struct pg_call call = {.ask = &ask};
     if (pg_ask(pg, &call, SOON) || call.rows != 1)

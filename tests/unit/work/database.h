@@ -12,6 +12,7 @@ const char *database_url(void);
 
 void database_run(const char *script); /* or the test fails */
 int64_t database_number(const char *sql);
+int64_t database_number_by(struct pg *pg, const char *sql); /* over this connection */
 /* Waits until the SQL gives this number; the test fails after a minute. */
 void database_await(const char *sql, int64_t wanted);
 void database_check(const struct statement *const *statements, size_t count); /* against the schema */

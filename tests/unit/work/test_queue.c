@@ -26,6 +26,7 @@
 #define OPEN "SELECT count(*) FROM reclaim.work_items WHERE state = 'open'"
 #define ALL "SELECT count(*) FROM reclaim.work_items"
 #define RUNS "SELECT count(*) FROM runs"
+#define LEASED "SELECT count(*) FROM reclaim.work_items WHERE leased_until > clock_timestamp()"
 
 /* Every run leaves a row, so that all that happens, in whatever process, can be counted. */
 static const struct statement note_run = {"note_run", "INSERT INTO runs (item, who) VALUES ($1::int8, $2::text)", 2,
@@ -63,7 +64,7 @@ struct held {
     bool leaving, noting;
 };
 
-static atomic_int gate_open, seen_wait, seen_lost, abandoned_items, forgotten;
+static atomic_int gate_open, waits, seen_lost, abandoned_items, forgotten;
 
 static void end_held(struct held *h, enum work_outcome outcome)
 {
@@ -76,7 +77,7 @@ static void look(struct work_timer *timer)
     struct held *h = OWNER_OF(timer, struct held, timer);
     enum work_hold hold = work_hold(h->item, 0);
     if (hold == WORK_WAIT)
-        atomic_store(&seen_wait, 1);
+        atomic_fetch_add(&waits, 1);
     if (hold == WORK_LOST) {
         atomic_fetch_add(&seen_lost, 1);
         end_held(h, WORK_DROPPED);
@@ -210,16 +211,16 @@ static int fresh(void **state UNUSED)
     database_run("TRUNCATE reclaim.work_items; DROP TABLE IF EXISTS runs;"
                  "CREATE TABLE runs (item bigint, who text, at timestamptz DEFAULT clock_timestamp())");
     atomic_store(&gate_open, 0);
-    atomic_store(&seen_wait, 0);
+    atomic_store(&waits, 0);
     atomic_store(&seen_lost, 0);
     atomic_store(&abandoned_items, 0);
     atomic_store(&forgotten, 0);
     return 0;
 }
 
-static void await_flag(atomic_int *flag, int wanted)
+static void await_count(atomic_int *count, int wanted)
 {
-    for (int64_t end_ns = SOON; atomic_load(flag) != wanted;) {
+    for (int64_t end_ns = SOON; atomic_load(count) < wanted;) {
         assert_true(clock_ns() < end_ns);
         (void)poll(NULL, 0, 5);
     }
@@ -359,7 +360,7 @@ static void an_item_taken_by_another_is_let_go(void **state UNUSED)
     promise(&i, &holding, true);
     database_await(RUNS, 1);
     database_run("UPDATE reclaim.work_items SET leased_by = 7, leased_until = now() + interval '1 hour'");
-    await_flag(&seen_lost, 1);
+    await_count(&seen_lost, 1);
     end(&i, 10 * NS_PER_S);
     assert_int_equal(database_number("SELECT count(*) FROM reclaim.work_items WHERE leased_by = 7"), 1);
 }
@@ -405,24 +406,28 @@ static void a_flow_that_hands_over_after_its_lease_has_ended_makes_no_second_run
     assert_int_equal(pg_ask(pg, &insert, SOON), OK);
     database_await(RUNS, 1); /* claimed by the same engine, since nobody came */
     work_kick(&item, &insert);
-    await_flag(&forgotten, 1);
+    await_count(&forgotten, 1);
     atomic_store(&gate_open, 1);
     database_await(ALL, 0);
     end(&i, NS_PER_S);
     assert_int_equal(database_number(RUNS), 1);
 }
 
-static void allow_connections(bool allowed)
+/* Forbidding them ends those there are, but for that of the process `kept`. */
+static void allow_connections(bool allowed, int64_t kept)
 {
     char script[512];
     const char *name = strstr(database_url(), "dbname=") + 7;
     AUTO(pg) struct pg *pg = pg_new(getenv("RECLAIM_TEST_DATABASE_URL"), PG_PREPARE_OFF);
     struct why why = {""};
     assert_int_equal(pg_connect(pg, SOON, &why), OK);
+    snprintf(script, sizeof script, "ALTER DATABASE %s ALLOW_CONNECTIONS %d", name, allowed);
+    assert_int_equal(pg_script(pg, script, SOON, &why), OK);
+    if (allowed)
+        return;
     snprintf(script, sizeof script,
-             "ALTER DATABASE %s ALLOW_CONNECTIONS %d;"
-             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '%s' AND %d = 0",
-             name, allowed, name, allowed);
+             "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity WHERE datname = '%s' AND pid <> %lld", name,
+             (long long)kept);
     assert_int_equal(pg_script(pg, script, SOON, &why), OK);
 }
 
@@ -432,12 +437,12 @@ static void who_runs_while_the_database_is_away_waits_once_its_lease_is_over(voi
     for (int n = 0; n < 20; n++)
         promise(&i, &holding, true);
     database_await(RUNS, 20);
-    allow_connections(false);
-    await_flag(&seen_wait, 1);
+    allow_connections(false, 0);
+    await_count(&waits, 1);
     atomic_store(&gate_open, 1);
-    (void)poll(NULL, 0, 200);
+    await_count(&waits, atomic_load(&waits) + 20); /* they look again and again, and wait */
     assert_int_equal(work_look(i.engine).in_memory, 20);
-    allow_connections(true);
+    allow_connections(true, 0);
     database_await(ALL, 0);
     end(&i, NS_PER_S);
     assert_int_equal(database_number(RUNS), 20);
@@ -445,14 +450,18 @@ static void who_runs_while_the_database_is_away_waits_once_its_lease_is_over(voi
 
 static void what_ended_while_the_database_was_away_is_told_afterwards(void **state UNUSED)
 {
+    AUTO(pg) struct pg *pg = pg_new(database_url(), PG_PREPARE_OFF);
+    struct why why = {""};
+    assert_int_equal(pg_connect(pg, SOON, &why), OK);
     struct instance i = begin();
     for (int n = 0; n < 20; n++)
         promise(&i, &holding, true);
     database_await(RUNS, 20);
-    allow_connections(false);
+    allow_connections(false, database_number_by(pg, "SELECT pg_backend_pid()::int8"));
     atomic_store(&gate_open, 1);
-    (void)poll(NULL, 0, (int)(LEASE_NS / NS_PER_MS) + 500); /* longer than the leases last */
-    allow_connections(true);
+    for (int64_t end_ns = SOON; database_number_by(pg, LEASED) > 0; (void)poll(NULL, 0, 20))
+        assert_true(clock_ns() < end_ns);
+    allow_connections(true, 0);
     database_await(ALL, 0);
     end(&i, NS_PER_S);
     assert_int_equal(database_number(RUNS), 20);
@@ -537,7 +546,7 @@ static int hold_items(void)
     struct instance i = begin();
     for (int n = 0; n < 10; n++)
         promise(&i, &holding, true);
-    await_flag(&forgotten, 10);
+    await_count(&forgotten, 10);
     pthread_join(thread, NULL);
     end(&i, 10 * NS_PER_S);
     return atomic_load(&seen_lost);
