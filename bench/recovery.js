@@ -2,6 +2,7 @@ import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 import { cleanupPath } from '../tests/service/lib/cleanup.js';
+import { connectionOf, connectTo, postmasterOf } from '../tests/service/lib/embedded.js';
 import { domain } from '../tests/service/lib/people.js';
 import { serve } from '../tests/service/lib/reclaim.js';
 import { until } from '../tests/service/lib/stage.js';
@@ -9,7 +10,6 @@ import { startLoad } from './lib/load.js';
 import { Metrics } from './lib/metrics.js';
 import { pgbench } from './lib/pgbench.js';
 import { quantile } from './lib/stats.js';
-import { startCluster } from './lib/world.js';
 
 export const about = 'codes asked for, answered and mailed to the local mailbox, against pgbench running the same statements';
 
@@ -18,9 +18,18 @@ const callers = 64;
 const digits = 6;
 const script = 'request_code.pgbench';
 
+/** The local mailbox takes the mails in a demonstration only, which runs on a private cluster of its own. */
+async function demonstrate(scope) {
+  const server = await serve(scope, { args: ['--demo'], env: { RECLAIM_DATABASE_CONNECTIONS: String(connections) } });
+  const { data } = postmasterOf(server);
+  const { query } = await connectTo(scope, data);
+  const connection = connectionOf(data);
+  const database = { query, name: connection.database, cluster: { connection: () => connection }, session: () => connectTo(scope, data) };
+  return { server, database };
+}
+
 /** Orphans, and among a million people owners too. pgbench, which can count but not spell, has people of its own. */
-async function fill(scope, cluster, { orphans, owners = 0, peers = 0 }) {
-  const database = await cluster.database(scope);
+async function fill(database, { orphans, owners = 0, peers = 0 }) {
   await database.query(
     `insert into auth.users (email, email_confirmed_at, created_at)
      select 'person' || lpad(n::text, ${digits}, '0') || '@${domain}', case when n % 2 = 0 then now() end, now() - interval '9 days'
@@ -34,11 +43,7 @@ async function fill(scope, cluster, { orphans, owners = 0, peers = 0 }) {
     [orphans],
   );
   await database.query('vacuum analyze');
-  return database;
 }
-
-/** The local mailbox takes the mails in a demonstration only. */
-const start = (scope, database) => serve(scope, { database, args: ['--demo'], env: { RECLAIM_DATABASE_CONNECTIONS: String(connections) } });
 
 async function ask(server, people, times) {
   const ended = await startLoad(server, {
@@ -71,9 +76,9 @@ async function mailsAtATime(database) {
   return Math.max(1, Math.round(mails / batches));
 }
 
-async function flows(b, cluster, people, times) {
-  const database = await fill(b.stage, cluster, { orphans: people, peers: people });
-  const server = await start(b.stage, database);
+async function flows(b, people, times) {
+  const { server, database } = await demonstrate(b.stage);
+  await fill(database, { orphans: people, peers: people });
   await ask(server, people, times);
   const batch = await mailsAtATime(database);
   await prepareLetters(database, batch);
@@ -109,7 +114,7 @@ async function flows(b, cluster, people, times) {
 async function companyQuery(database, people, count) {
   const text = fs.readFileSync(fileURLToPath(new URL(`peers/${script}`, import.meta.url)), 'utf8');
   const query = text.split('\n').find((line) => line.includes('has_company')).replace(':person', '$1');
-  const session = await database.session(database.scope);
+  const session = await database.session();
   const took = [];
   for (let i = 0; i < count; i++) {
     const email = `person${String(Math.floor(Math.random() * people)).padStart(digits, '0')}@${domain}`;
@@ -120,11 +125,10 @@ async function companyQuery(database, people, count) {
   return quantile(took, 0.95);
 }
 
-async function crowd(b, cluster, people, times) {
+async function crowd(b, people, times) {
   const orphans = Math.ceil(people * 0.4);
-  const database = await fill(b.stage, cluster, { orphans, owners: people - orphans });
-  database.scope = b.stage;
-  const server = await start(b.stage, database);
+  const { server, database } = await demonstrate(b.stage);
+  await fill(database, { orphans, owners: people - orphans });
   const name = 'reclaim_cleanup_orphan_check_seconds';
   const found = await b.rounds(3, async () => {
     const before = (await Metrics.of(server)).histogram(name);
@@ -138,8 +142,7 @@ async function crowd(b, cluster, people, times) {
 }
 
 export async function bench(b) {
-  const cluster = await startCluster(b.stage);
   const times = b.smoke ? { runMs: 400 } : { runMs: 6000 };
-  await flows(b, cluster, b.smoke ? 10_000 : 100_000, times);
-  await crowd(b, cluster, b.smoke ? 10_000 : 1_000_000, times);
+  await flows(b, b.smoke ? 10_000 : 100_000, times);
+  await crowd(b, b.smoke ? 10_000 : 1_000_000, times);
 }

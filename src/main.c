@@ -26,7 +26,8 @@ static const struct command {
      "Listens on RECLAIM_LISTEN for the API and on RECLAIM_OPS_LISTEN for /livez, /readyz and /metrics.\n"
      "Without RECLAIM_DATABASE_URL it makes and runs a private PostgreSQL under RECLAIM_DATA_DIR.\n"
      "\n"
-     "  --demo         fills that private database with people to try things on\n"
+     "  --demo         fills that private database with people to try things on, and keeps their mails, shown at\n"
+     "                 /mailbox when RECLAIM_LISTEN is a loopback address; not with RECLAIM_DATABASE_URL\n"
      "  --config FILE  settings from an INI file; the environment wins\n"
      "\n"
      "SIGTERM and SIGINT give the answers that are under way, then stop. SIGHUP reads the settings again.\n",

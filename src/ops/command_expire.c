@@ -15,7 +15,7 @@
 
 enum err ending_needs(const struct settings *s, struct pg *pg, struct digest *key, struct ending *ret, struct why *why)
 {
-    bool mails = s->resend_api_key || s->sendgrid_api_key || s->smtp_url || settings_has_mailbox(s, false);
+    bool mails = s->resend_api_key || s->sendgrid_api_key || s->smtp_url;
     enum err e = database_same_key(s, pg, why);
     if (e || (e = database_derive(s, FAREWELL_PURPOSE, key, why)))
         return e;

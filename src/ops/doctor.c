@@ -215,11 +215,11 @@ static void look_at_mail(struct examination *x, struct pg *pg, const struct sett
 {
     bool provider = s->resend_api_key || s->sendgrid_api_key || s->smtp_url;
     struct pg_call dead = {.ask = &dead_look};
-    if (!provider && s->database_url)
-        warn(x, "no mail provider is set, so no code can be sent: set RECLAIM_MAIL_FROM and RECLAIM_RESEND_API_KEY, "
-                "RECLAIM_SENDGRID_API_KEY or RECLAIM_SMTP_URL");
+    if (!provider)
+        warn(x, "no mail provider is set, so no code can be sent but in a demonstration (serve --demo): set "
+                "RECLAIM_MAIL_FROM and RECLAIM_RESEND_API_KEY, RECLAIM_SENDGRID_API_KEY or RECLAIM_SMTP_URL");
     else
-        well("mail", provider ? "a provider is set" : "stays here, at /mailbox");
+        well("mail", "a provider is set");
     if (pg_ask(pg, &dead, clock_ns() + DATABASE_DEADLINE_NS) == OK && pg_get_i64(&dead, 0, 0) > 0)
         warn(x, "mails were given up: SELECT * FROM reclaim.work_items WHERE state = 'dead' tells why");
 }

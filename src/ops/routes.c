@@ -155,7 +155,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     add_billing(r, needs);
     add_cascade(r, needs);
     add_calls(r, needs);
-    if (needs->has_mailbox) {
+    if (needs->shows_mailbox) {
         add(r, (struct route){.method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .room = &r->mailbox});
         add(r,
             (struct route){.method = METHOD_GET, .path = "/mailbox.json", .handle = mailbox_json, .room = &r->mailbox});

@@ -40,7 +40,7 @@ struct routes_needs {
     const struct jwt_keys *tokens;
     const struct digest *farewell_key;
     const struct work_kind *hangup;
-    bool has_mailbox; /* mails stay here, and are shown */
+    bool shows_mailbox;
 };
 
 void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs);

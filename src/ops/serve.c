@@ -228,9 +228,7 @@ static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
         if (report.after != report.before)
             log_info("schema migrated", F_INT("from", report.before), F_INT("to", report.after));
     }
-    if (app->demo && app->cluster)
-        return fill_demo(pg, why);
-    return OK;
+    return app->demo ? fill_demo(pg, why) : OK;
 }
 
 static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
@@ -397,12 +395,7 @@ static enum err open_post(struct app *app, const struct settings *s, struct why 
     struct mail_settings mail = settings_mail(s, app->demo);
     mail.compose = compose;
     mail.compose_context = app;
-    enum err e = post_new(&mail, &app->post, why);
-    if (!e && !post_has_provider(app->post))
-        log_warn("no mail provider is set: codes cannot be sent",
-                 F_STR("settings", "RECLAIM_RESEND_API_KEY, "
-                                   "RECLAIM_SENDGRID_API_KEY or RECLAIM_SMTP_URL, and RECLAIM_MAIL_FROM"));
-    return e;
+    return post_new(&mail, &app->post, why);
 }
 
 static enum err open_app(struct app *app, const char *config_file, struct why *why)
@@ -411,6 +404,13 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     enum err e = settings_load(config_file, &s, why);
     if (e)
         return e;
+    if (app->demo && s->database_url) {
+        settings_free(s);
+        return why_set(
+            why, ERR_INPUT,
+            "--demo fills a private database and shows mails to whoever asks: unset RECLAIM_DATABASE_URL, or "
+            "start without --demo");
+    }
     if ((e = adopt(app, s, NULL))) {
         settings_free(s);
         return why_set(why, e, "no memory for the settings");
@@ -427,7 +427,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     routes_init(&app->routes, s,
                 &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes, app->admission,
                                        app->post, app->who, app->tokens, &app->keys.farewells, hangup_kind(app->hangup),
-                                       settings_has_mailbox(s, app->demo)});
+                                       settings_shows_mailbox(s, app->demo)});
     routes_configure(&app->routes, s);
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);
@@ -435,9 +435,13 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
         return e;
     if ((e = keys_read(s, app->demo, &app->keys, why)))
         return e;
-    if (app->demo && !app->cluster)
-        log_warn("demo people are put into the embedded database only; this one stays as it is");
-    return listen_all(app, why);
+    if ((e = listen_all(app, why)))
+        return e;
+    if (!post_has_provider(app->post))
+        log_warn("no mail provider is set: codes cannot be sent",
+                 F_STR("settings", "RECLAIM_RESEND_API_KEY, "
+                                   "RECLAIM_SENDGRID_API_KEY or RECLAIM_SMTP_URL, and RECLAIM_MAIL_FROM"));
+    return OK;
 }
 
 /* Answers under way are given first; then the database goes. */
@@ -488,6 +492,7 @@ static bool close_app(struct app *app)
 
 static void greet(struct app *app)
 {
+    const struct settings *s = settings_now(app);
     if (!app->demo)
         return;
     printf("Reclaim is listening.\n"
@@ -497,10 +502,12 @@ static void greet(struct app *app)
            "  Metrics        http://%s/metrics\n",
            server_address(app->public), server_address(app->public), server_address(app->ops),
            server_address(app->ops));
-    if (settings_has_mailbox(settings_now(app), app->demo))
+    if (settings_shows_mailbox(s, app->demo))
         printf("  Mailbox        http://%s/mailbox\n", server_address(app->public));
-    if (app->cluster)
-        printf("  Database       psql '%s'\n", cluster_url(app->cluster));
+    else if (settings_has_mailbox(s, app->demo))
+        printf("  Mailbox        not shown: others reach RECLAIM_LISTEN (%s); table reclaim.mailbox has the mails\n",
+               s->listen);
+    printf("  Database       psql '%s'\n", cluster_url(app->cluster));
     printf("Try it:\n"
            "  curl -s http://%s/functions/v1/check-email-status -d '{\"email\":\"viktor@example.com\"}'\n"
            "  curl -s http://%s/auth/login -d '{\"email\":\"ada@example.com\",\"password\":\"demo-password\"}'\n"

@@ -216,7 +216,18 @@ struct tier_table settings_tiers(const struct settings *s)
 
 bool settings_has_mailbox(const struct settings *s, bool demo)
 {
-    return !s->resend_api_key && !s->sendgrid_api_key && !s->smtp_url && (demo || !s->database_url);
+    return demo && !s->resend_api_key && !s->sendgrid_api_key && !s->smtp_url;
+}
+
+bool settings_shows_mailbox(const struct settings *s, bool demo)
+{
+    const char *colon = strrchr(s->listen, ':');
+    struct ip ip;
+    struct cidr v4, v6;
+    if (!settings_has_mailbox(s, demo) || !colon || ip_parse((struct str){s->listen, (size_t)(colon - s->listen)}, &ip))
+        return false;
+    return cidr_parse(STR("127.0.0.0/8"), &v4) == OK && cidr_parse(STR("::1"), &v6) == OK &&
+           (cidr_holds(&v4, &ip) || cidr_holds(&v6, &ip));
 }
 
 struct mail_settings settings_mail(const struct settings *s, bool demo)

@@ -113,8 +113,10 @@ enum err settings_token_keys(const struct settings *s, bool demo, struct jwt_key
 struct tier_table settings_tiers(const struct settings *s);
 /* Who mails; how mails are composed is the caller's to fill in. */
 struct mail_settings settings_mail(const struct settings *s, bool demo);
-/* Without a provider mails stay in a table that a page shows: where nobody real can be meant. */
+/* Without a provider the mails of a demonstration stay in a table. */
 bool settings_has_mailbox(const struct settings *s, bool demo);
+/* A page shows them, codes included, where only this machine reaches it. */
+bool settings_shows_mailbox(const struct settings *s, bool demo);
 
 void settings_print_help(FILE *out);                              /* for --help */
 void settings_print_markdown(FILE *out);                          /* docs/settings.md */

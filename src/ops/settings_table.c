@@ -133,9 +133,8 @@ const struct setting settings_rows[] = {
     {MAIL, ROW("MAIL_FROM", mail_from, mail_from, const char *), .standard_words = "none; required with a provider",
      .help = "Whom mails come from, as the providers know it: an address, or a name and an address in angle brackets."},
     {MAIL, ROW("RESEND_API_KEY", secret, resend_api_key, const char *), .min = 1, .max = 512, .standard_words = "none",
-     .help =
-         "Has mails sent by Resend, before any other provider. Without a provider they go to a local mailbox, which "
-         "only `--demo` and the private cluster allow."},
+     .help = "Has mails sent by Resend, before any other provider. Without a provider no code can be sent; the "
+             "mails of `--demo` stay in a local mailbox."},
     {MAIL, ROW("RESEND_URL", http_url, resend_url, const char *), .standard = "https://api.resend.com/emails",
      .help = "Where Resend takes mails."},
     {MAIL, ROW("SENDGRID_API_KEY", secret, sendgrid_api_key, const char *), .min = 1, .max = 512,

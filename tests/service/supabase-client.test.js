@@ -139,9 +139,9 @@ for (const [contract, promised] of Object.entries(contracts))
     });
   });
 
-describe('supabase-js with the private cluster and its mailbox', () => {
+describe('supabase-js with a demonstration and its mailbox', () => {
   it('the whole story, the code read from the mailbox', async (t) => {
-    const server = await serve(t);
+    const server = await serve(t, { args: ['--demo'] });
     const client = clientOf(server);
     const own = await connectTo(t, postmasterOf(server).data);
     const user = await addUser(own);

@@ -33,10 +33,15 @@ export function postmasterOf(server) {
 
 export const clusterProcesses = (data) => processesIn(data);
 
+/** Where the private cluster takes connections. */
+export function connectionOf(data) {
+  const lines = fs.readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n');
+  return { host: lines[4], port: Number(lines[3]), user: 'reclaim', database: 'reclaim' };
+}
+
 /** A connection to the private cluster, ended with the scope. */
 export async function connectTo(scope, data) {
-  const lines = fs.readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n');
-  const client = new pg.Client({ host: lines[4], port: Number(lines[3]), user: 'reclaim', database: 'reclaim' });
+  const client = new pg.Client(connectionOf(data));
   client.on('error', () => {});
   await client.connect();
   stageOf(scope).after(() => client.end().catch(() => {}));

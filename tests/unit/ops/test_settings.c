@@ -511,6 +511,31 @@ static void the_example_file_holds_the_defaults(void **state UNUSED)
     free(example);
 }
 
+static void the_mailbox_is_a_demonstrations_and_shown_on_this_machine_only(void **state UNUSED)
+{
+    const struct {
+        const char *listen;
+        bool shown;
+    } cases[] = {
+        {"127.0.0.1:8080", true},  {"127.66.77.88:0", true}, {"[::1]:8080", true},        {"0.0.0.0:8080", false},
+        {"192.0.2.1:8080", false}, {"[::]:8080", false},     {"[2001:db8::1]:80", false}, {"128.0.0.1:8080", false},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        set("RECLAIM_LISTEN", cases[i].listen);
+        AUTO(settings) struct settings *s = loaded(NULL);
+        assert_true(settings_has_mailbox(s, true));
+        assert_int_equal(settings_shows_mailbox(s, true), cases[i].shown);
+        assert_false(settings_has_mailbox(s, false));
+        assert_false(settings_shows_mailbox(s, false));
+    }
+    unsetenv("RECLAIM_LISTEN");
+    AUTO(settings)
+    struct settings *s =
+        loaded_from("RECLAIM_SMTP_URL = smtps://mail.example.com\nRECLAIM_MAIL_FROM = reclaim@example.com\n");
+    assert_false(settings_has_mailbox(s, true));
+    assert_false(settings_shows_mailbox(s, true));
+}
+
 static void current_values_are_shown_without_secrets(void **state UNUSED)
 {
     set("RECLAIM_SECRET_KEY", "hidden-hidden-hidden-hidden-hidden");
@@ -553,6 +578,7 @@ int main(void)
         IN_ROOM(every_row_is_complete),
         IN_ROOM(the_documentation_says_what_the_program_says),
         IN_ROOM(the_example_file_holds_the_defaults),
+        IN_ROOM(the_mailbox_is_a_demonstrations_and_shown_on_this_machine_only),
         IN_ROOM(current_values_are_shown_without_secrets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
