@@ -130,8 +130,8 @@ static const struct command {
      command_locks},
     {"token", "token --role admin|authenticated [--sub UUID] [--ttl AGE] [--config FILE]",
      "a signed token for the API, alone on standard output",
-     "Signs a JSON Web Token with RECLAIM_JWT_SECRET, or with the secret that `reclaim serve --demo` made into\n"
-     "RECLAIM_DATA_DIR. Whoever has the token can use it until it expires.\n"
+     "Signs a JSON Web Token with a key derived from RECLAIM_SECRET_KEY, or from the key in RECLAIM_DATA_DIR.\n"
+     "It is good for Reclaim and its gate only. Whoever has the token can use it until it expires.\n"
      "\n"
      "  --role ROLE    admin may do everything (the claim role is service_role); authenticated is the customer that\n"
      "                 belongs to the user --sub\n"

@@ -1,5 +1,6 @@
 DROP TABLE reclaim.customer_log, reclaim.event_outbox, reclaim.access_keys;
 DROP FUNCTION reclaim.access_key_settle();
+DROP FUNCTION reclaim.has_second_factor(uuid);
 DROP FUNCTION reclaim.customer_is_active(uuid);
 DROP FUNCTION reclaim.customer_object(reclaim.customer_customers);
 DROP FUNCTION reclaim.rfc3339(timestamptz);

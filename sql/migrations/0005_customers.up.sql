@@ -265,6 +265,25 @@ CREATE FUNCTION reclaim.customer_is_active(p_id uuid) RETURNS boolean
 LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE SET search_path = pg_catalog
 AS $$ SELECT EXISTS (SELECT FROM reclaim.customer_customers WHERE id = p_id AND status = 'active') $$;
 
+-- Whether a user has a verified second factor; null when that cannot be read, so that nobody is signed in on a guess. The
+-- table is Supabase Auth's and may be missing. Row security that applies to this role might hide a factor.
+CREATE FUNCTION reclaim.has_second_factor(p_user uuid) RETURNS boolean
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_factors regclass := to_regclass('auth.mfa_factors');
+BEGIN
+  IF v_factors IS NULL THEN
+    RETURN false;
+  END IF;
+  IF row_security_active(v_factors) OR NOT has_column_privilege(v_factors, 'user_id', 'SELECT')
+      OR NOT has_column_privilege(v_factors, 'status', 'SELECT') THEN
+    RETURN NULL;
+  END IF;
+  RETURN EXISTS (SELECT FROM auth.mfa_factors WHERE user_id = p_user AND status::text = 'verified');
+END
+$$;
+
 CREATE TABLE reclaim.access_keys (
   id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
   customer_id uuid NOT NULL,

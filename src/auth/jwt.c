@@ -32,6 +32,10 @@ const char *jwt_fault_text(enum jwt_fault fault)
         return "the token has expired; sign in again";
     case JWT_NOT_YET:
         return "the token is not valid yet";
+    case JWT_ISSUER:
+        return "the token comes from an issuer that is not accepted here";
+    case JWT_AUDIENCE:
+        return "the token is meant for another service";
     }
     return "the token cannot be used";
 }
@@ -99,20 +103,15 @@ static enum jwt_fault read_header(struct str part, struct header *ret)
     return JWT_FINE;
 }
 
-static void hmac(const struct jwt_keys *keys, struct str text, unsigned char into[crypto_auth_hmacsha256_BYTES])
-{
-    crypto_auth_hmacsha256_state state = keys->hmac;
-    crypto_auth_hmacsha256_update(&state, (const unsigned char *)text.at, text.len);
-    crypto_auth_hmacsha256_final(&state, into);
-    secret_wipe(&state, sizeof state);
-}
-
-static bool hmac_matches(const struct jwt_keys *keys, struct str text, struct str signature)
+static bool hmac_matches(const crypto_auth_hmacsha256_state *secret, struct str text, struct str signature)
 {
     unsigned char ours[crypto_auth_hmacsha256_BYTES];
     if (signature.len != sizeof ours)
         return false;
-    hmac(keys, text, ours);
+    crypto_auth_hmacsha256_state state = *secret;
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)text.at, text.len);
+    crypto_auth_hmacsha256_final(&state, ours);
+    secret_wipe(&state, sizeof state);
     bool same = sodium_memcmp(ours, signature.at, sizeof ours) == 0;
     secret_wipe(ours, sizeof ours);
     return same;
@@ -180,18 +179,21 @@ static enum jwt_fault check_public(const struct jwt_keys *keys, const struct hea
     return fault;
 }
 
-static enum jwt_fault check_signature(const struct jwt_keys *keys, const struct header *h, const struct parts *p)
+/* `own`: the token says that Reclaim issued it, so only Reclaim's key counts, which is for HS256. The "kid" of an HS256
+ * token means nothing here: there is one secret on either side. */
+static enum jwt_fault check_signature(const struct jwt_keys *keys, bool own, const struct header *h,
+                                      const struct parts *p)
 {
     unsigned char bytes[SIGNATURE_MAX];
     size_t len;
-    if (h->algorithm == JWT_HS256 && !keys->has_secret)
+    bool hmac = h->algorithm == JWT_HS256;
+    if (own ? !hmac : hmac && !keys->has_secret)
         return JWT_ALGORITHM;
     if (base64url_read(p->signature, bytes, sizeof bytes, &len))
         return JWT_MALFORMED;
     struct str signature = {(const char *)bytes, len};
-    /* A "kid" of an HS256 token means nothing here: there is one secret. */
-    if (h->algorithm == JWT_HS256)
-        return hmac_matches(keys, p->signed_text, signature) ? JWT_FINE : JWT_SIGNATURE;
+    if (hmac)
+        return hmac_matches(own ? &keys->own : &keys->secret, p->signed_text, signature) ? JWT_FINE : JWT_SIGNATURE;
     return check_public(keys, h, p->signed_text, signature);
 }
 
@@ -232,12 +234,30 @@ static struct claims take_claims(const json_t *root, int64_t expires_us)
     return c;
 }
 
-static enum jwt_fault read_claims(struct str part, int64_t now_us, struct claims *ret)
+/* RFC 7519: "aud" is a text or a list of them. */
+static bool is_for(const json_t *root, struct str audience)
 {
-    unsigned char room[JWT_MAX];
+    const json_t *all = json_object_get(root, "aud");
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const json_t *one = json_array_get(all, i);
+        if (json_is_string(one) && str_eq((struct str){json_string_value(one), json_string_length(one)}, audience))
+            return true;
+    }
+    return member_is(root, "aud", audience);
+}
+
+static enum jwt_fault check_addressee(const struct jwt_keys *keys, bool own, const json_t *root)
+{
+    struct str audience = own ? STR(JWT_OWN_NAME) : str_of(keys->audience);
+    if (!own && keys->issuer[0] && !member_is(root, "iss", str_of(keys->issuer)))
+        return JWT_ISSUER;
+    return audience.len == 0 || is_for(root, audience) ? JWT_FINE : JWT_AUDIENCE;
+}
+
+static enum jwt_fault read_claims(const json_t *root, int64_t now_us, struct claims *ret)
+{
     int64_t expires_us, not_before_us;
-    AUTO(json) json_t *root = read_part(part, room, sizeof room);
-    if (!root || read_instant(root, "exp", &expires_us))
+    if (read_instant(root, "exp", &expires_us))
         return JWT_MALFORMED;
     enum err e = read_instant(root, "nbf", &not_before_us);
     if (e == ERR_INPUT)
@@ -254,12 +274,19 @@ enum jwt_fault jwt_verify(const struct jwt_keys *keys, struct str token, int64_t
 {
     struct parts parts;
     struct header header;
+    unsigned char room[JWT_MAX];
     if (!take_apart(token, &parts))
         return JWT_MALFORMED;
     enum jwt_fault fault = read_header(parts.header, &header);
-    if (!fault)
-        fault = check_signature(keys, &header, &parts);
-    return fault ? fault : read_claims(parts.payload, now_us, ret);
+    if (fault)
+        return fault;
+    AUTO(json) json_t *root = read_part(parts.payload, room, sizeof room);
+    if (!root)
+        return JWT_MALFORMED;
+    bool own = member_is(root, "iss", STR(JWT_OWN_NAME));
+    if ((fault = check_signature(keys, own, &header, &parts)) || (fault = check_addressee(keys, own, root)))
+        return fault;
+    return read_claims(root, now_us, ret);
 }
 
 static void add_base64url(struct buf *out, struct str bytes)
@@ -279,9 +306,9 @@ static void write_claims(const struct jwt_grant *grant, struct buf *out)
     struct json_writer w = json_to(out);
     json_open(&w, '{');
     json_key(&w, "iss");
-    json_str(&w, STR("reclaim"));
-    json_key(&w, "aud"); /* what Supabase's services expect */
-    json_str(&w, STR("authenticated"));
+    json_str(&w, STR(JWT_OWN_NAME));
+    json_key(&w, "aud");
+    json_str(&w, STR(JWT_OWN_NAME));
     json_key(&w, "role");
     json_str(&w, str_of(grant->role));
     if (grant->sub) {
@@ -295,21 +322,18 @@ static void write_claims(const struct jwt_grant *grant, struct buf *out)
     json_close(&w, '}');
 }
 
-enum err jwt_sign_hs256(const struct jwt_keys *keys, const struct jwt_grant *grant, struct buf *out)
+enum err jwt_sign(const struct digest *own, const struct jwt_grant *grant, struct buf *out)
 {
-    if (!keys->has_secret)
-        return ERR_MISSING;
     char json_room[512], token_room[1024];
     struct buf json = buf_over(json_room, sizeof json_room), token = buf_over(token_room, sizeof token_room);
-    unsigned char mark[crypto_auth_hmacsha256_BYTES];
     write_claims(grant, &json);
     add_base64url(&token, STR("{\"alg\":\"HS256\",\"typ\":\"JWT\"}"));
     buf_addz(&token, ".");
     add_base64url(&token, buf_str(&json));
     if (!token.failed) {
-        hmac(keys, buf_str(&token), mark);
+        struct digest mark = digest_hmac(own, buf_str(&token));
         buf_addz(&token, ".");
-        add_base64url(&token, (struct str){(const char *)mark, sizeof mark});
+        add_base64url(&token, (struct str){(const char *)mark.bytes, sizeof mark.bytes});
     }
     struct str all = buf_str(&token);
     if (all.at)

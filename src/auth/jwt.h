@@ -1,29 +1,40 @@
-/* Bearer tokens: JSON Web Tokens as Supabase Auth issues them, signed with HS256, RS256 or ES256.
+/* Bearer tokens: JSON Web Tokens of an identity provider such as Supabase Auth, signed with HS256, RS256 or ES256, and
+ * Reclaim's own, which are good here and at the gate only.
  *
  * A key is bound to one algorithm when it is loaded, and a token is only ever tried with keys of the algorithm that it
- * names: no public key can pass for a secret, and no token chooses to go unsigned. */
+ * names: no public key can pass for a secret, and no token chooses to go unsigned. The issuer chooses the side: "reclaim"
+ * is verified with Reclaim's own key only, every other issuer never with it. */
 #ifndef AUTH_JWT_H
 #define AUTH_JWT_H
 
 #include "base/buf.h"
+#include "base/digest.h"
 
 #define JWT_MAX 8192      /* bytes of a token; longer ones are refused unread */
 #define JWT_SECRET_MIN 32 /* bytes: the digest's, as RFC 7518 demands */
 #define JWT_SECRET_MAX 512
-#define JWT_LEEWAY_US 30000000 /* clocks may differ by this much */
+#define JWT_NAME_MAX 512         /* bytes of an issuer or an audience */
+#define JWT_LEEWAY_US 30000000   /* clocks may differ by this much */
+#define JWT_OWN_NAME "reclaim"   /* issuer and audience of Reclaim's own tokens */
+#define JWT_OWN_PURPOSE "tokens" /* for digest_derive: the key of Reclaim's own tokens */
 
 /* Immutable once loaded: any number of threads verify with it at once. */
 struct jwt_keys;
 
-/* With an HS256 secret, or the path of a file with a JSON Web Key Set (RS256 and ES256 public keys), or neither: then
- * every token is of an algorithm that is not accepted. ERR_INPUT for both, a short secret, or a file without any key
- * that could be used. */
-enum err jwt_keys_new(const char *secret, const char *jwks_path, struct jwt_keys **ret, struct why *why) MUST_CHECK;
-void jwt_keys_free(struct jwt_keys *keys); /* wipes the secret; NULL is fine */
+struct jwt_sources {
+    const struct digest *own; /* verifies Reclaim's own tokens */
+    /* Of other issuers' tokens; NULL where not used. Without secret and key set none of them is accepted. */
+    const char *secret;            /* HS256 */
+    const char *jwks_path;         /* a file with a JSON Web Key Set: RS256 and ES256 public keys */
+    const char *issuer, *audience; /* what such tokens must say; NULL: not looked at */
+};
+
+/* ERR_INPUT for a secret of a wrong length, a name that is too long, or a file without any key that could be used. */
+enum err jwt_keys_new(const struct jwt_sources *from, struct jwt_keys **ret, struct why *why) MUST_CHECK;
+void jwt_keys_free(struct jwt_keys *keys); /* wipes the secrets; NULL is fine */
 void jwt_keys_cleanup(struct jwt_keys **keys);
-bool jwt_keys_can_verify(const struct jwt_keys *keys); /* whether there is any key */
-bool jwt_keys_can_sign(const struct jwt_keys *keys);   /* whether there is a secret */
-uint64_t jwt_keys_serial(const struct jwt_keys *keys); /* no two sets that this process loads have the same */
+bool jwt_keys_know_others(const struct jwt_keys *keys); /* whether there is any key for other issuers' tokens */
+uint64_t jwt_keys_serial(const struct jwt_keys *keys);  /* no two sets that this process loads have the same */
 
 enum jwt_fault {
     JWT_FINE = 0,
@@ -33,6 +44,8 @@ enum jwt_fault {
     JWT_SIGNATURE,
     JWT_EXPIRED,
     JWT_NOT_YET, /* "nbf" is to come */
+    JWT_ISSUER,
+    JWT_AUDIENCE,
 };
 
 /* A sentence for people, which quotes nothing of the token. */
@@ -44,17 +57,18 @@ struct claims {
     int64_t expires_us; /* as clock_wall_us() counts; good for JWT_LEEWAY_US longer */
 };
 
-/* Nothing of the claims is believed, or even read, before the signature. `ret` is untouched unless JWT_FINE. */
+/* Before the signature the issuer is read, which chooses the keys, and nothing else of the claims. `ret` is untouched unless
+ * JWT_FINE. */
 enum jwt_fault jwt_verify(const struct jwt_keys *keys, struct str token, int64_t now_us, struct claims *ret) MUST_CHECK;
 
 /* What a token of ours says. */
 struct jwt_grant {
     const char *role;              /* "authenticated", or "service_role" for an admin */
     const char *sub;               /* a UUID, or NULL for none */
-    int64_t issued_us, expires_us; /* told in whole seconds */
+    int64_t issued_us, expires_us; /* written in whole seconds */
 };
 
-/* Adds the token to `out`, HS256. ERR_MISSING without a secret, ERR_MEMORY when it does not fit; the caller wipes it. */
-enum err jwt_sign_hs256(const struct jwt_keys *keys, const struct jwt_grant *grant, struct buf *out) MUST_CHECK;
+/* Adds the token to `out`, HS256. ERR_MEMORY when it does not fit; the caller wipes it. */
+enum err jwt_sign(const struct digest *own, const struct jwt_grant *grant, struct buf *out) MUST_CHECK;
 
 #endif

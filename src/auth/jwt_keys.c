@@ -170,26 +170,33 @@ static enum err read_set(struct jwt_keys *keys, const char *path, struct why *wh
     return OK;
 }
 
-enum err jwt_keys_new(const char *secret, const char *jwks_path, struct jwt_keys **ret, struct why *why)
+static enum err take_all(struct jwt_keys *keys, const struct jwt_sources *from, struct why *why)
 {
-    static _Atomic uint64_t serials;
-    size_t len = secret ? strlen(secret) : 0;
-    if (secret && jwks_path)
-        return why_set(why, ERR_INPUT, "RECLAIM_JWT_SECRET and RECLAIM_JWKS_FILE are both set: keep one of them");
-    if (secret && (len < JWT_SECRET_MIN || len > JWT_SECRET_MAX))
+    size_t len = from->secret ? strlen(from->secret) : 0;
+    if (from->secret && (len < JWT_SECRET_MIN || len > JWT_SECRET_MAX))
         return why_set(why, ERR_INPUT, "RECLAIM_JWT_SECRET: its value (not shown) is not a secret of %d to %d bytes",
                        JWT_SECRET_MIN, JWT_SECRET_MAX);
+    if (str_copy(str_of(from->issuer ? from->issuer : ""), keys->issuer, sizeof keys->issuer) ||
+        str_copy(str_of(from->audience ? from->audience : ""), keys->audience, sizeof keys->audience))
+        return why_set(why, ERR_INPUT, "RECLAIM_JWT_ISSUER or RECLAIM_JWT_AUDIENCE is longer than %d bytes",
+                       JWT_NAME_MAX);
+    crypto_auth_hmacsha256_init(&keys->own, from->own->bytes, sizeof from->own->bytes);
+    if (from->secret)
+        crypto_auth_hmacsha256_init(&keys->secret, (const unsigned char *)from->secret, len);
+    keys->has_secret = from->secret != NULL;
+    return from->jwks_path ? read_set(keys, from->jwks_path, why) : OK;
+}
+
+enum err jwt_keys_new(const struct jwt_sources *from, struct jwt_keys **ret, struct why *why)
+{
+    static _Atomic uint64_t serials;
     struct jwt_keys *keys = calloc(1, sizeof *keys);
     if (!keys)
         return why_set(why, ERR_MEMORY, "no memory for the keys of tokens");
-    enum err e = jwks_path ? read_set(keys, jwks_path, why) : OK;
+    enum err e = take_all(keys, from, why);
     if (e) {
         jwt_keys_free(keys);
         return e;
-    }
-    if (secret) {
-        crypto_auth_hmacsha256_init(&keys->hmac, (const unsigned char *)secret, len);
-        keys->has_secret = true;
     }
     keys->serial = atomic_fetch_add(&serials, 1) + 1;
     *ret = keys;
@@ -211,14 +218,9 @@ void jwt_keys_cleanup(struct jwt_keys **keys)
     jwt_keys_free(*keys);
 }
 
-bool jwt_keys_can_verify(const struct jwt_keys *keys)
+bool jwt_keys_know_others(const struct jwt_keys *keys)
 {
     return keys->has_secret || keys->count > 0;
-}
-
-bool jwt_keys_can_sign(const struct jwt_keys *keys)
-{
-    return keys->has_secret;
 }
 
 uint64_t jwt_keys_serial(const struct jwt_keys *keys)

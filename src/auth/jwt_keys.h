@@ -22,10 +22,12 @@ struct jwt_public_key {
 
 struct jwt_keys {
     uint64_t serial;
+    /* The secret taken in, nothing else yet: a copy of it starts each HMAC. */
+    crypto_auth_hmacsha256_state own, secret;
     bool has_secret;
-    crypto_auth_hmacsha256_state hmac; /* the secret taken in, nothing else yet: a copy of it starts each HMAC */
     size_t count;
     struct jwt_public_key keys[JWKS_KEYS_MAX];
+    char issuer[JWT_NAME_MAX + 1], audience[JWT_NAME_MAX + 1]; /* of other issuers' tokens; "": not looked at */
 };
 
 #endif

@@ -12,7 +12,7 @@ struct customers {
     struct who *who;
     struct admission *admission;
     const struct digest *identifier_key; /* hashes addresses and clients for the limits */
-    const struct jwt_keys *tokens;       /* signs what login hands out */
+    const struct digest *token_key;      /* signs what login hands out */
     struct post *post;
     const struct work_kind *hangup;    /* see struct change_needs */
     const struct digest *farewell_key; /* seals the address of the last mail (customers/farewell.h) */

@@ -1,6 +1,7 @@
-/* POST /auth/login: an address and its password for a token. Frozen customers may, so that they can recover.
+/* POST /auth/login: an address and its password for a token of Reclaim's own. Frozen customers may, so that they can recover.
  *
- * An address that nobody has takes the same way, and as long: the check runs against a hash that matches nothing. */
+ * An address that nobody has takes the same way, and as long: the check runs against a hash that matches nothing. What
+ * keeps an account out is told after the right password only. */
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "base/digest.h"
 #include "base/email.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/metrics.h"
 #include "customers/customers.h"
 #include "customers/statements.h"
@@ -27,7 +29,8 @@ struct login {
     struct request *rq;
     struct str email, password, hash;
     char user_id[37];
-    bool banned;
+    bool may_sign_in; /* has confirmed the address, and is not banned */
+    enum { FACTOR_NONE, FACTOR_VERIFIED, FACTOR_UNKNOWN } second_factor;
 };
 
 static void hand_out(struct login *l)
@@ -39,7 +42,7 @@ static void hand_out(struct login *l)
                               .sub = l->user_id,
                               .issued_us = now_us,
                               .expires_us = now_us + TOKEN_LIFE_S * INT64_C(1000000)};
-    enum err e = jwt_sign_hs256(l->room->tokens, &grant, &token);
+    enum err e = jwt_sign(l->room->token_key, &grant, &token);
     if (e) {
         reply_fault(l->rq, e);
         return;
@@ -57,17 +60,37 @@ static void hand_out(struct login *l)
     secret_wipe(out.at, out.len);
 }
 
+static void refuse_unknown_factor(struct login *l)
+{
+    counter_add(&logins, 1, "fault");
+    log_error("login refused: auth.mfa_factors cannot be read in full",
+              F_STR("needed", "GRANT SELECT (user_id, status), and no row security for this role"));
+    reply_refuse(l->rq, 503, "UNAVAILABLE",
+                 "Reclaim cannot tell right now whether this account has a second factor. Please try again later.");
+}
+
+static void refuse_second_factor(struct login *l)
+{
+    counter_add(&logins, 1, "second_factor");
+    reply_refuse(l->rq, 403, "MFA_REQUIRED",
+                 "This account has a second factor. Sign in at your identity provider and send its token instead.");
+}
+
 static void verified(struct verification *v)
 {
     struct login *l = OWNER_OF(v, struct login, check);
     if (v->err) {
         reply_fault(l->rq, v->err);
-    } else if (!v->matches || l->banned || !*l->user_id) {
+    } else if (!v->matches || !l->may_sign_in) {
         counter_add(&logins, 1, "wrong");
         reply_header(l->rq, "WWW-Authenticate", "Bearer");
         reply_refuse(l->rq, 401, "INVALID_CREDENTIALS", "Address and password do not match.");
-    } else {
+    } else if (l->second_factor == FACTOR_NONE) {
         hand_out(l);
+    } else if (l->second_factor == FACTOR_VERIFIED) {
+        refuse_second_factor(l);
+    } else {
+        refuse_unknown_factor(l);
     }
 }
 
@@ -76,10 +99,13 @@ static enum err read_user(struct errand *errand, struct pg *pg)
     struct login *l = OWNER_OF(errand, struct login, errand);
     struct pg_call call = {.ask = &login_find_user, .args = {pg_text(l->email.at)}};
     enum err e = pg_ask(pg, &call, errand->job.deadline_ns);
-    if (e || call.rows == 0)
+    if (e || pg_is_null(&call, 0, 0))
         return e;
     l->hash = arena_copy(l->rq->arena, pg_get(&call, 0, 1));
-    l->banned = pg_get_bool(&call, 0, 2);
+    l->may_sign_in = pg_get_bool(&call, 0, 2);
+    l->second_factor = pg_is_null(&call, 0, 3)    ? FACTOR_UNKNOWN
+                       : pg_get_bool(&call, 0, 3) ? FACTOR_VERIFIED
+                                                  : FACTOR_NONE;
     return str_copy(pg_get(&call, 0, 0), l->user_id, sizeof l->user_id);
 }
 
@@ -133,11 +159,6 @@ void login_handle(struct request *rq)
         return;
     l->room = room;
     l->rq = rq;
-    if (!room->tokens || !jwt_keys_can_sign(room->tokens)) {
-        reply_refuse(rq, 503, "LOGIN_ELSEWHERE",
-                     "Reclaim has no secret to sign tokens with (RECLAIM_JWT_SECRET): sign in where yours are issued.");
-        return;
-    }
     if (!read_body(l))
         return;
     l->ticket.decided = admitted;

@@ -126,13 +126,15 @@ const struct statement customers_prune_log = {
     .columns = "",
 };
 
+/* An address that is unknown costs the same look-ups. */
 const struct statement login_find_user = {
     .name = "login_find_user",
-    .sql = "SELECT id, coalesce(encrypted_password, '')::text AS hash,"
-           " coalesce(banned_until > pg_catalog.now(), false) AS banned"
-           " FROM auth.users WHERE email = $1 AND NOT is_sso_user AND deleted_at IS NULL",
+    .sql = "SELECT u.id, coalesce(u.encrypted_password, '')::text AS hash,"
+           " u.email_confirmed_at IS NOT NULL AND coalesce(u.banned_until <= pg_catalog.now(), true) AS may_sign_in,"
+           " reclaim.has_second_factor(u.id) AS second_factor FROM (VALUES ($1)) AS asked (email)"
+           " LEFT JOIN auth.users u ON u.email = asked.email AND NOT u.is_sso_user AND u.deleted_at IS NULL",
     .params = 1,
-    .columns = "id:uuid hash:text banned:bool",
+    .columns = "id:uuid hash:text may_sign_in:bool second_factor:bool",
 };
 
 const struct statement login_find_proof = {

@@ -19,7 +19,8 @@ extern const struct statement customer_read_mail; /* $1 id, $2 grace in ms → s
 extern const struct statement
     customer_read_reminder; /* $1 id, $2 grace in ms, $3 schedule → email effective expires_us */
 extern const struct statement customers_prune_log; /* $1 retention in ms */
-extern const struct statement login_find_user;     /* $1 normalised address → id hash banned */
-extern const struct statement login_find_proof;    /* $1 user id → hash (null: proves itself with the phrase) */
+/* $1 normalised address → id (null: unknown) hash may_sign_in second_factor (null: cannot be read) */
+extern const struct statement login_find_user;
+extern const struct statement login_find_proof; /* $1 user id → hash (null: proves itself with the phrase) */
 
 #endif

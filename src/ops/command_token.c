@@ -18,19 +18,16 @@ static int not_understood(const char *word, const char *wanted)
 
 static enum err sign(const struct settings *s, const struct jwt_grant *grant, struct buf *out, struct why *why)
 {
-    AUTO(jwt_keys) struct jwt_keys *keys = NULL;
-    enum err e = settings_token_keys(s, false, &keys, why);
+    char master[SECRET_KEY_MAX + 1];
+    struct digest own;
+    enum err e = settings_secret_key(s, false, master, why);
     if (e)
         return e;
-    e = jwt_sign_hs256(keys, grant, out);
-    if (e == ERR_MISSING && s->jwks_file)
-        return why_set(why, e,
-                       "RECLAIM_JWKS_FILE holds public keys, which sign nothing: get tokens from the service that has "
-                       "their private halves, or use RECLAIM_JWT_SECRET instead");
-    if (e == ERR_MISSING)
-        return why_set(why, e,
-                       "RECLAIM_JWT_SECRET is not set: give the servers' own secret, or, for that of a demo, its "
-                       "RECLAIM_DATA_DIR");
+    e = digest_derive(str_of(master), JWT_OWN_PURPOSE, &own);
+    secret_wipe(master, sizeof master);
+    if (!e)
+        e = jwt_sign(&own, grant, out);
+    secret_wipe(&own, sizeof own);
     return e ? why_set(why, e, "the token cannot be signed (%s)", err_name(e)) : OK;
 }
 

@@ -108,7 +108,7 @@ void database_cleanup(struct database *db)
 enum err database_derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why)
 {
     char key[SECRET_KEY_MAX + 1];
-    enum err e = settings_secret_key(s, false, key, why);
+    enum err e = settings_secret_key(s, true, key, why);
     if (!e)
         e = digest_derive(str_of(key), purpose, ret);
     secret_wipe(key, sizeof key);

@@ -106,6 +106,21 @@ static void look_at_privileges(struct examination *x, struct pg *pg)
         well("privileges", NULL);
 }
 
+static const struct statement login_look = {
+    .name = "doctor_login",
+    .sql = "SELECT reclaim.has_second_factor(NULL) IS NOT NULL AS readable",
+    .params = 0,
+    .columns = "readable:bool",
+};
+
+static void look_at_login(struct examination *x, struct pg *pg)
+{
+    struct pg_call call = {.ask = &login_look};
+    if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS) == OK && !pg_get_bool(&call, 0, 0))
+        warn(x, "this role cannot read all of auth.mfa_factors, so /auth/login signs nobody in: GRANT SELECT (user_id, "
+                "status) ON auth.mfa_factors to it, and BYPASSRLS where row security is on");
+}
+
 struct schema_tally {
     int pending, changed;
 };
@@ -335,6 +350,7 @@ int command_doctor(int argc, char **argv)
             look_at_server(&x, db.pg, s);
             look_at_privileges(&x, db.pg);
             look_at_schema(&x, db.pg);
+            look_at_login(&x, db.pg);
             look_at_ownership(&x, db.pg, s);
             look_at_row_security(&x, db.pg, s);
             look_at_statements(&x, db.pg, s);

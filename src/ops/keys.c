@@ -4,19 +4,18 @@
 #include "customers/farewell.h"
 #include "ops/database.h"
 
-enum err keys_read(const struct settings *s, bool demo, struct keys *ret, struct why *why)
+enum err keys_read(const struct settings *s, struct keys *ret, struct why *why)
 {
     const struct {
         const char *purpose;
         struct digest *key;
     } all[] = {
-        {FINGERPRINT_PURPOSE, &ret->fingerprint},
-        {IDENTIFIER_PURPOSE, &ret->identifiers},
-        {ACCESS_KEY_PURPOSE, &ret->access_keys},
-        {FAREWELL_PURPOSE, &ret->farewells},
+        {FINGERPRINT_PURPOSE, &ret->fingerprint}, {IDENTIFIER_PURPOSE, &ret->identifiers},
+        {ACCESS_KEY_PURPOSE, &ret->access_keys},  {FAREWELL_PURPOSE, &ret->farewells},
+        {JWT_OWN_PURPOSE, &ret->tokens},
     };
     char master[SECRET_KEY_MAX + 1];
-    enum err e = settings_secret_key(s, demo, master, why);
+    enum err e = settings_secret_key(s, true, master, why);
     for (size_t i = 0; i < COUNT_OF(all) && !e; i++)
         e = digest_derive(str_of(master), all[i].purpose, all[i].key);
     if (!e)

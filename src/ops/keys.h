@@ -10,9 +10,10 @@ struct keys {
     struct digest identifiers; /* hashes addresses and clients */
     struct digest access_keys; /* hashes API keys */
     struct digest farewells;   /* seals the address of a last mail */
+    struct digest tokens;      /* signs Reclaim's own tokens */
     struct code_keys codes;
 };
 
-enum err keys_read(const struct settings *s, bool demo, struct keys *ret, struct why *why) MUST_CHECK;
+enum err keys_read(const struct settings *s, struct keys *ret, struct why *why) MUST_CHECK;
 
 #endif

@@ -120,7 +120,7 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->customers.who = needs->who;
     r->customers.admission = needs->admission;
     r->customers.identifier_key = needs->identifier_key;
-    r->customers.tokens = needs->tokens;
+    r->customers.token_key = needs->token_key;
     r->customers.post = needs->post;
     r->customers.farewell_key = needs->farewell_key;
     r->cascade.who = needs->who;

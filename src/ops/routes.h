@@ -37,7 +37,7 @@ struct routes_needs {
     struct admission *admission;
     struct post *post;
     struct who *who;
-    const struct jwt_keys *tokens;
+    const struct digest *token_key;
     const struct digest *farewell_key;
     const struct work_kind *hangup;
     bool shows_mailbox;

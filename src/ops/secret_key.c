@@ -1,4 +1,4 @@
-/* Keys that Reclaim makes for itself: files of the data directory that only its user can read. */
+/* The master key that Reclaim makes for itself: a file of the data directory that only its user can read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,7 +12,6 @@
 #include "ops/settings.h"
 
 #define KEY_BYTES 32
-_Static_assert(JWT_SECRET_MIN == SECRET_KEY_MIN && JWT_SECRET_MAX == SECRET_KEY_MAX, "one kind of file holds both");
 
 /* The file of one key, in a directory that is open. */
 struct place {
@@ -156,28 +155,20 @@ static enum err find_key(const char *data_dir, const char *name, bool may_make, 
     return e;
 }
 
-enum err settings_secret_key(const struct settings *s, bool demo, char into[SECRET_KEY_MAX + 1], struct why *why)
+enum err settings_secret_key(const struct settings *s, bool may_make, char into[SECRET_KEY_MAX + 1], struct why *why)
 {
     if (s->secret_key)
         return str_copy(str_of(s->secret_key), into, SECRET_KEY_MAX + 1);
-    enum err e = find_key(s->data_dir, "secret-key", demo || !s->database_url, into, why);
+    enum err e = find_key(s->data_dir, "secret-key", may_make && !s->database_url, into, why);
+    if (e == ERR_MISSING && s->database_url)
+        return why_set(why, e,
+                       "RECLAIM_SECRET_KEY is not set: all instances of a database need the same key of at least %d "
+                       "characters; make one with: openssl rand -base64 32",
+                       SECRET_KEY_MIN);
     if (e == ERR_MISSING)
-        e = why_set(why, e,
-                    "RECLAIM_SECRET_KEY is not set: all instances of a database need the same key of at least %d "
-                    "characters; make one with: openssl rand -base64 32",
-                    SECRET_KEY_MIN);
-    return e;
-}
-
-enum err settings_token_keys(const struct settings *s, bool demo, struct jwt_keys **ret, struct why *why)
-{
-    if (s->jwt_secret || s->jwks_file)
-        return jwt_keys_new(s->jwt_secret, s->jwks_file, ret, why);
-    char made[SECRET_KEY_MAX + 1];
-    enum err e = find_key(s->data_dir, "jwt-secret", demo, made, why);
-    if (e && e != ERR_MISSING)
-        return e;
-    e = jwt_keys_new(e ? NULL : made, NULL, ret, why);
-    secret_wipe(made, sizeof made);
+        return why_set(why, e,
+                       "RECLAIM_SECRET_KEY is not set, and \"%s\" holds no key yet: give the servers' key or their "
+                       "RECLAIM_DATA_DIR",
+                       s->data_dir);
     return e;
 }

@@ -150,7 +150,7 @@ static enum err read_again(struct app *app, struct settings **ret, struct jwt_ke
     enum err e = settings_reload(old, ret, why);
     if (e || (!old->jwks_file && !(*ret)->jwks_file))
         return e;
-    if ((e = settings_token_keys(*ret, app->demo, ret_tokens, why)))
+    if ((e = settings_token_keys(*ret, &app->keys.tokens, ret_tokens, why)))
         settings_free(*ret);
     return e;
 }
@@ -311,9 +311,9 @@ static enum err await_database(struct app *app, bool *ret_stopped)
     gauge_source(&pool_queued, read_queued, app->pool);
     counter_source(&pool_retries, read_retries, app->pool);
     atomic_store(&app->health.pool, app->pool);
-    if (!jwt_keys_can_verify(app->tokens))
-        log_warn("no key for tokens is set: only API keys are known",
-                 F_STR("settings", "RECLAIM_JWT_SECRET or RECLAIM_JWKS_FILE"));
+    if (!jwt_keys_know_others(app->tokens))
+        log_info("only Reclaim's own tokens and API keys are accepted",
+                 F_STR("settings", "RECLAIM_JWT_SECRET and RECLAIM_JWKS_FILE are for those of an identity provider"));
     log_info("ready");
     return OK;
 }
@@ -380,10 +380,10 @@ static enum err compose(void *context, struct pg *pg, const json_t *payload, int
                : cleanup_compose(&app->routes.cleanup, pg, payload, deadline_ns, ret);
 }
 
-/* Who may sign tokens and how they are checked; without a key every token is refused. */
+/* Who may sign tokens and how they are checked. */
 static enum err open_who(struct app *app, const struct settings *s, struct why *why)
 {
-    enum err e = settings_token_keys(s, app->demo, &app->tokens, why);
+    enum err e = settings_token_keys(s, &app->keys.tokens, &app->tokens, why);
     if (e)
         return e;
     app->who = who_new(&(struct who_config){app->tokens, &app->keys.access_keys});
@@ -420,20 +420,18 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     if (!(app->admission = admission_new()))
         return why_set(why, ERR_MEMORY, "no memory for the limits");
     configure_limits(app, s);
-    if ((e = open_who(app, s, why)) || (e = open_post(app, s, why)))
+    if ((e = keys_read(s, &app->keys, why)) || (e = open_who(app, s, why)) || (e = open_post(app, s, why)))
         return e;
     if (!(app->hangup = hangup_new(s->switch_rpc_url)))
         return why_set(why, ERR_MEMORY, "no memory for calls");
     routes_init(&app->routes, s,
                 &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes, app->admission,
-                                       app->post, app->who, app->tokens, &app->keys.farewells, hangup_kind(app->hangup),
-                                       settings_shows_mailbox(s, app->demo)});
+                                       app->post, app->who, &app->keys.tokens, &app->keys.farewells,
+                                       hangup_kind(app->hangup), settings_shows_mailbox(s, app->demo)});
     routes_configure(&app->routes, s);
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);
     if (!s->database_url && (e = cluster_start(s->data_dir, &app->cluster, why)))
-        return e;
-    if ((e = keys_read(s, app->demo, &app->keys, why)))
         return e;
     if ((e = listen_all(app, why)))
         return e;

@@ -134,8 +134,10 @@ static enum err check_together(struct settings *s, struct why *why)
                        s->resend_api_key     ? "RECLAIM_RESEND_API_KEY"
                        : s->sendgrid_api_key ? "RECLAIM_SENDGRID_API_KEY"
                                              : "RECLAIM_SMTP_URL");
-    if (s->jwt_secret && s->jwks_file)
-        return why_set(why, ERR_INPUT, "RECLAIM_JWT_SECRET and RECLAIM_JWKS_FILE are both set: keep one of them");
+    if (s->jwt_issuer && strcmp(s->jwt_issuer, JWT_OWN_NAME) == 0)
+        return why_set(why, ERR_INPUT,
+                       "RECLAIM_JWT_ISSUER: \"%s\" is not another issuer: tokens that say so are Reclaim's own",
+                       s->jwt_issuer);
     size_t len = strlen(s->listen);
     bool any_port = len > 2 && strcmp(s->listen + len - 2, ":0") == 0;
     if (!any_port && strcmp(s->listen, s->ops_listen) == 0)
@@ -228,6 +230,12 @@ bool settings_shows_mailbox(const struct settings *s, bool demo)
         return false;
     return cidr_parse(STR("127.0.0.0/8"), &v4) == OK && cidr_parse(STR("::1"), &v6) == OK &&
            (cidr_holds(&v4, &ip) || cidr_holds(&v6, &ip));
+}
+
+enum err settings_token_keys(const struct settings *s, const struct digest *own, struct jwt_keys **ret, struct why *why)
+{
+    const struct jwt_sources from = {own, s->jwt_secret, s->jwks_file, s->jwt_issuer, s->jwt_audience};
+    return jwt_keys_new(&from, ret, why);
 }
 
 struct mail_settings settings_mail(const struct settings *s, bool demo)

@@ -80,8 +80,9 @@ struct settings {
 
     /* Keys, files and logs */
     const char *data_dir;
-    const char *secret_key;             /* NULL when not set: see settings_secret_key */
-    const char *jwt_secret, *jwks_file; /* NULL when not set, and one of them always is: see settings_token_keys */
+    const char *secret_key;                /* NULL when not set: see settings_secret_key */
+    const char *jwt_secret, *jwks_file;    /* NULL when not set: see settings_token_keys */
+    const char *jwt_issuer, *jwt_audience; /* NULL when not set */
     enum log_level log_level;
 
     /* Sentences for the log or the doctor: unknown names, files others can read, changes that need a restart. */
@@ -99,16 +100,16 @@ enum err settings_reload(const struct settings *old, struct settings **ret, stru
 void settings_free(struct settings *s); /* wipes what is secret */
 void settings_cleanup(struct settings **s);
 
-/* The master key: the setting's, or else the one in the data directory, which is made when there is none and the
- * database is the embedded one or `demo` is set. Safe for several processes at once. The caller wipes it. */
+/* The master key: the setting's, or else the one in the data directory, which is made when there is none, the database is
+ * the embedded one and `may_make` is set. Safe for several processes at once. The caller wipes it. */
 #define SECRET_KEY_MIN 32
 #define SECRET_KEY_MAX 512
-enum err settings_secret_key(const struct settings *s, bool demo, char into[SECRET_KEY_MAX + 1],
+enum err settings_secret_key(const struct settings *s, bool may_make, char into[SECRET_KEY_MAX + 1],
                              struct why *why) MUST_CHECK;
 
-/* The keys that tokens are verified with, and signed: the settings', or else the secret in the data directory, which is
- * made when there is none and `demo` is set. With neither they verify nothing. */
-enum err settings_token_keys(const struct settings *s, bool demo, struct jwt_keys **ret, struct why *why) MUST_CHECK;
+/* The keys that tokens are verified with: Reclaim's own, and those that the settings name for other issuers. */
+enum err settings_token_keys(const struct settings *s, const struct digest *own, struct jwt_keys **ret,
+                             struct why *why) MUST_CHECK;
 
 struct tier_table settings_tiers(const struct settings *s);
 /* Who mails; how mails are composed is the caller's to fill in. */

@@ -158,15 +158,23 @@ const struct setting settings_rows[] = {
      .help = "Master key of everything that is hashed or signed, the same on all instances of one database. Make one "
              "with `openssl rand -base64 32`."},
     {RUNNING, ROW("JWT_SECRET", secret, jwt_secret, const char *), .min = JWT_SECRET_MIN, .max = JWT_SECRET_MAX,
-     .standard_words = "none; made into `RECLAIM_DATA_DIR` by `--demo`",
+     .standard_words = "none",
      .help =
-         "The secret that bearer tokens are signed with (HS256): Supabase's JWT secret. Without this or the next one "
-         "no token is accepted."},
+         "The secret that your identity provider signs bearer tokens with (HS256): Supabase's JWT secret. Without this "
+         "or the next one only Reclaim's own tokens (`/auth/login`, `reclaim token`) and API keys are accepted."},
     {RUNNING, ROW("JWKS_FILE", string, jwks_file, const char *), .min = 1, .max = 1024, .standard_words = "none",
      .reloadable = true,
      .help =
-         "Instead of a secret: a file with a JSON Web Key Set, the public keys of tokens signed with RS256 or ES256. "
-         "Reclaim then signs no tokens itself. SIGHUP has the file read again."},
+         "Instead of the secret or beside it: a file with a JSON Web Key Set, the public keys of tokens signed with "
+         "RS256 or ES256. SIGHUP has the file read again."},
+    {RUNNING, ROW("JWT_ISSUER", string, jwt_issuer, const char *), .min = 1, .max = JWT_NAME_MAX,
+     .standard_words = "none",
+     .help = "What your identity provider's tokens must have as `iss`, on Supabase "
+             "`https://PROJECT.supabase.co/auth/v1`. Without it every issuer whose signature is right is accepted."},
+    {RUNNING, ROW("JWT_AUDIENCE", string, jwt_audience, const char *), .min = 1, .max = JWT_NAME_MAX,
+     .standard_words = "none",
+     .help = "What they must have as `aud`, or among it; on Supabase `authenticated`. Supabase's legacy `service_role` "
+             "token has no audience: use `reclaim token` instead."},
     {RUNNING, ROW("LOG_LEVEL", choice, log_level, enum log_level), .choices = level_words, .standard = "info",
      .reloadable = true, .help = "Log lines below this level are dropped."},
 };

@@ -1,6 +1,6 @@
 /* Tokens and key sets. The first byte says what the rest is: a token for the secret (0) or the public keys (1), which
- * must not be good since nobody here can sign; a payload (2) or a header (3) that gets a good signature, and tells only
- * what is well-formed; a key set (4). */
+ * must not be good since nobody here can sign; a payload (2) or a header (3) that is signed with the secret and with
+ * Reclaim's own key, of which one at most is good; a key set (4). */
 #include <sodium.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,6 +11,7 @@
 #define SECRET "a secret of no worth, for fuzzing only"
 #define NOW_US INT64_C(1800000000000000)
 
+static const struct digest own_key = {{"a key of no worth, for fuzzing.."}};
 static struct jwt_keys *secret_keys, *public_keys;
 
 /* RFC 7515's. */
@@ -29,7 +30,7 @@ static enum err load_set(struct str text, struct jwt_keys **ret)
     int fd = memfd_create("set", MFD_CLOEXEC);
     PROMISE(fd >= 0 && write(fd, text.at, text.len) == (ssize_t)text.len);
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
-    enum err e = jwt_keys_new(NULL, path, ret, &why);
+    enum err e = jwt_keys_new(&(struct jwt_sources){.own = &own_key, .jwks_path = path}, ret, &why);
     close(fd);
     PROMISE(e == OK || (e == ERR_INPUT && why.text[0]));
     return e;
@@ -52,37 +53,52 @@ static void check_claims(const struct claims *c)
     PROMISE(c->expires_us > NOW_US - JWT_LEEWAY_US && c->expires_us <= INT64_C(253402300799000000));
 }
 
+/* What `keys` say of the token signed with `secret`. */
+static enum jwt_fault verify_signed(const struct jwt_keys *keys, struct str text, const void *secret, size_t secret_len)
+{
+    crypto_auth_hmacsha256_state state;
+    unsigned char mark[crypto_auth_hmacsha256_BYTES];
+    crypto_auth_hmacsha256_init(&state, secret, secret_len);
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)text.at, text.len);
+    crypto_auth_hmacsha256_final(&state, mark);
+    char *tail = base64url((struct str){(char *)mark, sizeof mark});
+    size_t room = text.len + strlen(tail) + 2;
+    char *token = malloc(room);
+    PROMISE(token);
+    snprintf(token, room, "%s.%s", text.at, tail);
+    struct claims claims;
+    enum jwt_fault fault = jwt_verify(keys, str_of(token), NOW_US, &claims);
+    if (fault == JWT_FINE)
+        check_claims(&claims);
+    free(token);
+    free(tail);
+    return fault;
+}
+
 static void check_signed(struct str header, struct str payload)
 {
     char *head = base64url(header), *body = base64url(payload);
-    size_t room = strlen(head) + strlen(body) + 64;
-    char *token = malloc(room);
-    PROMISE(token);
-    int len = snprintf(token, room, "%s.%s", head, body);
-    crypto_auth_hmacsha256_state state;
-    unsigned char mark[crypto_auth_hmacsha256_BYTES];
-    crypto_auth_hmacsha256_init(&state, (const unsigned char *)SECRET, sizeof SECRET - 1);
-    crypto_auth_hmacsha256_update(&state, (unsigned char *)token, (size_t)len);
-    crypto_auth_hmacsha256_final(&state, mark);
-    char *tail = base64url((struct str){(char *)mark, sizeof mark});
-    snprintf(token + len, room - (size_t)len, ".%s", tail);
-    struct claims claims;
-    enum jwt_fault fault = jwt_verify(secret_keys, str_of(token), NOW_US, &claims);
-    PROMISE(fault != JWT_SIGNATURE);
-    if (fault == JWT_FINE)
-        check_claims(&claims);
-    PROMISE(jwt_verify(public_keys, str_of(token), NOW_US, &claims) != JWT_FINE);
+    size_t room = strlen(head) + strlen(body) + 2;
+    char *text = malloc(room);
+    PROMISE(text);
+    int len = snprintf(text, room, "%s.%s", head, body);
+    struct str all = {text, (size_t)len};
+    enum jwt_fault by_secret = verify_signed(secret_keys, all, SECRET, sizeof SECRET - 1);
+    enum jwt_fault by_own = verify_signed(secret_keys, all, own_key.bytes, sizeof own_key.bytes);
+    PROMISE(by_secret != JWT_FINE || by_own != JWT_FINE);
+    PROMISE(by_secret != JWT_SIGNATURE || by_own != JWT_SIGNATURE);
+    PROMISE(verify_signed(public_keys, all, SECRET, sizeof SECRET - 1) != JWT_FINE);
+    PROMISE(by_own != JWT_FINE || verify_signed(public_keys, all, own_key.bytes, sizeof own_key.bytes) == JWT_FINE);
     free(head);
     free(body);
-    free(token);
-    free(tail);
+    free(text);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct why why;
     if (!secret_keys) {
-        PROMISE(jwt_keys_new(SECRET, NULL, &secret_keys, &why) == OK);
+        PROMISE(jwt_keys_new(&(struct jwt_sources){.own = &own_key, .secret = SECRET}, &secret_keys, &why) == OK);
         PROMISE(load_set(str_of(key_set), &public_keys) == OK);
     }
     if (size < 1)

@@ -268,11 +268,6 @@ describe('POST /auth/login', () => {
       assertError(await login(server, '', '', { body }), 400, 'INVALID_BODY');
     assertError(await login(server, 'nobody', 'x'), 400, 'INVALID_EMAIL');
   });
-
-  it('says where to sign in when there is no secret to sign tokens with', async (t) => {
-    const keyless = await scene(t, { settings: { RECLAIM_JWT_SECRET: null } });
-    assertError(await login(keyless.server, customerAddress(), canaryPassword), 503, 'LOGIN_ELSEWHERE');
-  });
 });
 
 describe('admins', () => {

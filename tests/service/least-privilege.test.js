@@ -56,6 +56,32 @@ it('a customer signs in, leaves and comes back', async () => {
   assert.equal((await recoverOwn(server, me)).json.status, 'active');
 });
 
+it('nobody is signed in on a guess: not while second factors cannot be read, or might be hidden', async () => {
+  const customer = await addCustomer(db);
+  const attempt = (password = canaryPassword) => login(server, customer.user.email, password);
+  const said = async () => (await run(stage, ['doctor'], { database: as('reclaim'), env: { RECLAIM_MIGRATE: 'off', ...env, ...provider.env } })).stdout;
+  await db.query('create table auth.mfa_factors (user_id uuid, status text)');
+  try {
+    assert.equal((await attempt('canary-password-wrong')).status, 401);
+    assert.equal((await attempt()).status, 503);
+    assert.equal(server.events('login refused: auth.mfa_factors cannot be read in full').length, 1);
+    assert.match(await said(), /^warn .*auth\.mfa_factors/m);
+
+    const page = fs.readFileSync(path.join(repository, 'docs/security.md'), 'utf8');
+    await db.query(/^GRANT SELECT \(user_id, status\) ON auth\.mfa_factors TO reclaim;$/m.exec(page)[0]);
+    assert.equal((await attempt()).status, 200);
+    assert.doesNotMatch(await said(), /auth\.mfa_factors/);
+
+    await db.query(`insert into auth.mfa_factors values ($1, 'verified')`, [customer.user.id]);
+    assert.equal((await attempt()).status, 403);
+    await db.query('alter table auth.mfa_factors enable row level security');
+    assert.equal((await attempt()).status, 503, 'a factor that is hidden is not taken for none');
+  } finally {
+    await db.query('drop table auth.mfa_factors');
+  }
+  assert.equal((await attempt()).status, 200);
+});
+
 it('a customer is deleted, and its user with it or, where a company still refers to it, unrecognisable', async () => {
   for (const company of [false, true]) {
     const customer = await addCustomer(db);

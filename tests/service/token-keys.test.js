@@ -6,9 +6,9 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, bearer, scene, show } from './lib/customers.js';
+import { addCustomer, bearer, jwtSecret, scene, show } from './lib/customers.js';
 import { temporaryDirectory } from './lib/place.js';
-import { Stage } from './lib/stage.js';
+import { Stage, stageOf } from './lib/stage.js';
 
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -93,6 +93,20 @@ describe('a server with a key set', () => {
       assert.equal(answer.status, 401, answer.text);
       assert.match(answer.json.error, /^[A-Z_]+$/);
     });
+});
+
+describe('a key set beside a secret', () => {
+  it('takes what either of them signed: while tokens move from the one to the other', async (t) => {
+    const file = path.join(temporaryDirectory(stageOf(t)), 'jwks.json');
+    write(file, JSON.stringify({ keys: [jwk(ec, { kid: 'e' })] }));
+    const { server, db } = await scene(t, { settings: { RECLAIM_JWKS_FILE: file } });
+    const customer = await addCustomer(db);
+    const statusOf = async (own) => (await show(server, customer.id, bearer(own))).status;
+    assert.equal(await statusOf(token({ alg: 'ES256', kid: 'e' }, {}, es256(ec))), 200);
+    assert.equal(await statusOf(token({ alg: 'HS256' }, {}, hs256(jwtSecret))), 200);
+    assert.equal(await statusOf(token({ alg: 'HS256' }, {}, hs256(`${jwtSecret}-but-another`))), 401);
+    assert.equal(await statusOf(token({ alg: 'ES256', kid: 'e' }, { iss: 'reclaim', aud: 'reclaim' }, es256(ec))), 401);
+  });
 });
 
 describe('a key set that is replaced', () => {

@@ -19,6 +19,9 @@
 
 #define SECRET "a secret for tests alone, of some length"
 
+/* The key of Reclaim's own tokens. */
+static const struct digest own_key = {{"a key for tests alone: 32 bytes."}};
+
 static inline size_t base64url(const void *bytes, size_t len, char *into, size_t room)
 {
     assert_true(sodium_base64_ENCODED_LEN(len, sodium_base64_VARIANT_URLSAFE_NO_PADDING) <= room);
@@ -64,6 +67,12 @@ static inline const char *hs256_with(const char *header, const char *payload, co
 static inline const char *hs256(const char *payload)
 {
     return hs256_with("{\"alg\":\"HS256\",\"typ\":\"JWT\"}", payload, SECRET, strlen(SECRET));
+}
+
+/* Signed with Reclaim's own key. */
+static inline const char *own_hs256(const char *payload)
+{
+    return hs256_with("{\"alg\":\"HS256\",\"typ\":\"JWT\"}", payload, own_key.bytes, sizeof own_key.bytes);
 }
 
 static inline size_t sign(EVP_PKEY *key, const char *text, size_t len, unsigned char *into, size_t room)
@@ -139,12 +148,17 @@ static inline void write_temporary(const char *text, char path[64])
     close(fd);
 }
 
+static inline enum err keys_of_secret(const char *secret, struct jwt_keys **ret, struct why *why)
+{
+    return jwt_keys_new(&(struct jwt_sources){.own = &own_key, .secret = secret}, ret, why);
+}
+
 /* The keys of a set with this text. */
 static inline enum err keys_of_text(const char *text, struct jwt_keys **ret, struct why *why)
 {
     char path[64];
     write_temporary(text, path);
-    enum err e = jwt_keys_new(NULL, path, ret, why);
+    enum err e = jwt_keys_new(&(struct jwt_sources){.own = &own_key, .jwks_path = path}, ret, why);
     unlink(path);
     return e;
 }

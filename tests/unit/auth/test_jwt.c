@@ -6,6 +6,7 @@
 #define NOW_US (NOW_S * 1000000)
 #define USER "11111111-2222-4333-8444-5555aaaabbbb"
 #define HS "{\"alg\":\"HS256\"}"
+#define OWN ",\"iss\":\"reclaim\",\"aud\":\"reclaim\"" /* what Reclaim says of itself */
 
 static struct jwt_keys *secret_keys, *public_keys;
 static EVP_PKEY *rsa, *other_rsa, *ec, *other_ec;
@@ -163,10 +164,10 @@ static void the_wrong_secret_or_a_changed_token_is_a_wrong_signature(void **stat
     const char *payload = payload_with("");
     check(secret_keys, hs256_with(HS, payload, "another secret, just as long as it is", 37), JWT_SIGNATURE);
     check(secret_keys, hs256_with(HS, payload, "", 0), JWT_SIGNATURE);
+    /* The signature of one payload under another. */
     char spoiled[1024];
-    snprintf(spoiled, sizeof spoiled, "%s", hs256(payload));
-    char *dot = strchr(spoiled, '.');
-    dot[5] = dot[5] == 'A' ? 'B' : 'A';
+    size_t at = unsigned_token(HS, payload_with(",\"role\":\"service_role\""), spoiled, sizeof spoiled);
+    snprintf(spoiled + at, sizeof spoiled - at, "%s", strrchr(hs256(payload_with("")), '.'));
     check(secret_keys, spoiled, JWT_SIGNATURE);
 
     /* Half a signature, one byte, none. */
@@ -371,13 +372,13 @@ static void tokens_of_great_length_are_refused(void **state UNUSED)
     check(secret_keys, append_signature(token, end, TOKEN_ROOM, mark, sizeof mark), JWT_MALFORMED);
 }
 
-static void without_keys_no_token_is_good(void **state UNUSED)
+static void without_other_keys_only_reclaims_own_tokens_are_good(void **state UNUSED)
 {
     struct jwt_keys *keys;
     struct why why;
-    assert_int_equal(jwt_keys_new(NULL, NULL, &keys, &why), OK);
-    assert_false(jwt_keys_can_verify(keys));
-    assert_false(jwt_keys_can_sign(keys));
+    assert_int_equal(keys_of_secret(NULL, &keys, &why), OK);
+    assert_false(jwt_keys_know_others(keys));
+    check(keys, own_hs256(payload_with(OWN)), JWT_FINE);
     check(keys, hs256(payload_with("")), JWT_ALGORITHM);
     check(keys, rs256("{\"alg\":\"RS256\"}", payload_with(""), rsa), JWT_ALGORITHM);
     jwt_keys_free(keys);
@@ -420,12 +421,79 @@ static void the_standards_own_tokens_are_good(void **state UNUSED)
     jwt_keys_free(keys);
 }
 
+static void only_reclaims_key_vouches_for_the_issuer_reclaim(void **state UNUSED)
+{
+    static const char rs[] = "{\"alg\":\"RS256\",\"kid\":\"r\"}", es[] = "{\"alg\":\"ES256\",\"kid\":\"e\"}";
+    check(secret_keys, own_hs256(payload_with(OWN)), JWT_FINE);
+    check(public_keys, own_hs256(payload_with(OWN)), JWT_FINE);
+    check(secret_keys, hs256(payload_with(OWN)), JWT_SIGNATURE);
+    check(public_keys, rs256(rs, payload_with(OWN), rsa), JWT_ALGORITHM);
+    check(public_keys, es256(es, payload_with(OWN), ec, true), JWT_ALGORITHM);
+    check(secret_keys, hs256_with("{\"alg\":\"none\"}", payload_with(OWN), own_key.bytes, 32), JWT_ALGORITHM);
+}
+
+static void reclaims_key_vouches_for_no_other_issuer(void **state UNUSED)
+{
+    const char *const others[] = {"",
+                                  ",\"iss\":\"https://project.example.com/auth/v1\"",
+                                  ",\"iss\":\"Reclaim\"",
+                                  ",\"iss\":\"reclaim \"",
+                                  ",\"iss\":[\"reclaim\"]",
+                                  ",\"iss\":null",
+                                  ",\"aud\":\"reclaim\""};
+    for (size_t i = 0; i < COUNT_OF(others); i++) {
+        check(secret_keys, own_hs256(payload_with(others[i])), JWT_SIGNATURE);
+        check(public_keys, own_hs256(payload_with(others[i])), JWT_ALGORITHM);
+        check(secret_keys, hs256(payload_with(others[i])), JWT_FINE);
+    }
+    check(secret_keys, own_hs256(payload_with(",\"iss\":\"x\",\"iss\":\"reclaim\"")), JWT_MALFORMED);
+}
+
+static void reclaims_own_tokens_are_for_reclaim(void **state UNUSED)
+{
+    const char *const audiences[] = {"", ",\"aud\":\"authenticated\"", ",\"aud\":[]", ",\"aud\":[7,null]",
+                                     ",\"aud\":{}"};
+    for (size_t i = 0; i < COUNT_OF(audiences); i++) {
+        char more[128];
+        snprintf(more, sizeof more, ",\"iss\":\"reclaim\"%s", audiences[i]);
+        check(secret_keys, own_hs256(payload_with(more)), JWT_AUDIENCE);
+    }
+    check(secret_keys, own_hs256("{\"exp\":1,\"iss\":\"reclaim\",\"aud\":\"reclaim\"}"), JWT_EXPIRED);
+}
+
+static void other_issuers_tokens_say_what_the_settings_ask_for(void **state UNUSED)
+{
+    struct jwt_keys *keys;
+    struct why why;
+    const struct {
+        const char *more;
+        enum jwt_fault fault;
+    } cases[] = {
+        {",\"iss\":\"us\",\"aud\":\"app\"", JWT_FINE},
+        {",\"iss\":\"us\",\"aud\":[\"x\",\"app\"]", JWT_FINE},
+        {",\"iss\":\"us\",\"aud\":[\"x\"]", JWT_AUDIENCE},
+        {",\"iss\":\"us\",\"aud\":\"application\"", JWT_AUDIENCE},
+        {",\"iss\":\"us\"", JWT_AUDIENCE},
+        {",\"iss\":\"them\",\"aud\":\"app\"", JWT_ISSUER},
+        {",\"iss\":[\"us\"],\"aud\":\"app\"", JWT_ISSUER},
+        {",\"aud\":\"app\"", JWT_ISSUER},
+        {OWN, JWT_SIGNATURE},
+    };
+    const struct jwt_sources from = {.own = &own_key, .secret = SECRET, .issuer = "us", .audience = "app"};
+    assert_int_equal(jwt_keys_new(&from, &keys, &why), OK);
+    for (size_t i = 0; i < COUNT_OF(cases); i++)
+        check(keys, hs256(payload_with(cases[i].more)), cases[i].fault);
+    check(keys, own_hs256(payload_with(OWN)), JWT_FINE);
+    jwt_keys_free(keys);
+}
+
 static void a_token_of_ours_is_read_back(void **state UNUSED)
 {
     AUTO(buf) struct buf token = buf_new(JWT_MAX);
     const struct jwt_grant grant = {"authenticated", USER, NOW_US, NOW_US + INT64_C(3600999999)};
     struct claims c;
-    assert_int_equal(jwt_sign_hs256(secret_keys, &grant, &token), OK);
+    assert_int_equal(jwt_sign(&own_key, &grant, &token), OK);
+    assert_int_equal(verify(public_keys, buf_str(&token).at, &c), JWT_FINE);
     assert_int_equal(verify(secret_keys, buf_str(&token).at, &c), JWT_FINE);
     assert_string_equal(c.sub, USER);
     assert_false(c.admin);
@@ -433,7 +501,7 @@ static void a_token_of_ours_is_read_back(void **state UNUSED)
 
     const struct jwt_grant admin = {"service_role", NULL, NOW_US, NOW_US + 1000000};
     buf_clear(&token);
-    assert_int_equal(jwt_sign_hs256(secret_keys, &admin, &token), OK);
+    assert_int_equal(jwt_sign(&own_key, &admin, &token), OK);
     assert_int_equal(verify(secret_keys, buf_str(&token).at, &c), JWT_FINE);
     assert_string_equal(c.sub, "");
     assert_true(c.admin);
@@ -443,21 +511,19 @@ static void what_cannot_be_signed_is_said(void **state UNUSED)
 {
     AUTO(buf) struct buf token = buf_new(JWT_MAX);
     struct jwt_grant grant = {"authenticated", USER, NOW_US, NOW_US + 1000000};
-    assert_int_equal(jwt_sign_hs256(public_keys, &grant, &token), ERR_MISSING);
-    assert_int_equal(token.len, 0);
     char small[64], role[600];
     struct buf full = buf_over(small, sizeof small);
-    assert_int_equal(jwt_sign_hs256(secret_keys, &grant, &full), ERR_MEMORY);
+    assert_int_equal(jwt_sign(&own_key, &grant, &full), ERR_MEMORY);
     memset(role, 'r', sizeof role - 1);
     role[sizeof role - 1] = '\0';
     grant.role = role;
-    assert_int_equal(jwt_sign_hs256(secret_keys, &grant, &token), ERR_MEMORY);
+    assert_int_equal(jwt_sign(&own_key, &grant, &token), ERR_MEMORY);
     assert_int_equal(token.len, 0);
 }
 
 static void every_fault_has_a_sentence(void **state UNUSED)
 {
-    for (int fault = JWT_FINE; fault <= JWT_NOT_YET; fault++)
+    for (int fault = JWT_FINE; fault <= JWT_AUDIENCE; fault++)
         for (int other = JWT_FINE; other < fault; other++)
             assert_string_not_equal(jwt_fault_text((enum jwt_fault)fault), jwt_fault_text((enum jwt_fault)other));
     assert_non_null(jwt_fault_text((enum jwt_fault)99));
@@ -470,7 +536,7 @@ static int make_keys(void **state UNUSED)
     other_rsa = EVP_RSA_gen(2048);
     ec = EVP_EC_gen("P-256");
     other_ec = EVP_EC_gen("P-256");
-    return rsa && other_rsa && ec && other_ec && !jwt_keys_new(SECRET, NULL, &secret_keys, &why) &&
+    return rsa && other_rsa && ec && other_ec && !keys_of_secret(SECRET, &secret_keys, &why) &&
                    !keys_of_set(jwk(rsa, ",\"kid\":\"r\",\"alg\":\"RS256\",\"use\":\"sig\""), jwk(ec, ",\"kid\":\"e\""),
                                 &public_keys, &why)
                ? 0
@@ -508,8 +574,12 @@ int main(void)
         cmocka_unit_test(base64_is_read_strictly),
         cmocka_unit_test(a_header_that_asks_for_more_than_we_know_is_refused),
         cmocka_unit_test(tokens_of_great_length_are_refused),
-        cmocka_unit_test(without_keys_no_token_is_good),
+        cmocka_unit_test(without_other_keys_only_reclaims_own_tokens_are_good),
         cmocka_unit_test(the_standards_own_tokens_are_good),
+        cmocka_unit_test(only_reclaims_key_vouches_for_the_issuer_reclaim),
+        cmocka_unit_test(reclaims_key_vouches_for_no_other_issuer),
+        cmocka_unit_test(reclaims_own_tokens_are_for_reclaim),
+        cmocka_unit_test(other_issuers_tokens_say_what_the_settings_ask_for),
         cmocka_unit_test(a_token_of_ours_is_read_back),
         cmocka_unit_test(what_cannot_be_signed_is_said),
         cmocka_unit_test(every_fault_has_a_sentence),

@@ -25,11 +25,10 @@ static void a_secret_has_32_bytes_at_least(void **state UNUSED)
     for (size_t len = 0; len <= JWT_SECRET_MAX + 1; len++) {
         bool fine = len >= 32 && len <= JWT_SECRET_MAX;
         secret[len] = '\0';
-        assert_int_equal(jwt_keys_new(secret, NULL, &keys, &why), fine ? OK : ERR_INPUT);
+        assert_int_equal(keys_of_secret(secret, &keys, &why), fine ? OK : ERR_INPUT);
         secret[len] = 's';
         if (fine) {
-            assert_true(jwt_keys_can_verify(keys));
-            assert_true(jwt_keys_can_sign(keys));
+            assert_true(jwt_keys_know_others(keys));
             jwt_keys_free(keys);
         } else {
             assert_non_null(strstr(why.text, "RECLAIM_JWT_SECRET: its value (not shown) is not a secret of 32 to"));
@@ -37,22 +36,50 @@ static void a_secret_has_32_bytes_at_least(void **state UNUSED)
     }
 }
 
-static void a_secret_beside_a_key_set_is_refused(void **state UNUSED)
+static void a_secret_and_a_key_set_work_side_by_side(void **state UNUSED)
 {
     struct jwt_keys *keys;
     struct why why;
-    assert_int_equal(jwt_keys_new(SECRET, "/nowhere", &keys, &why), ERR_INPUT);
-    assert_non_null(strstr(why.text, "RECLAIM_JWT_SECRET and RECLAIM_JWKS_FILE are both set"));
+    struct claims claims;
+    char path[64], set[8192];
+    EVP_PKEY *ec = EVP_EC_gen("P-256");
+    snprintf(set, sizeof set, "{\"keys\":[%s]}", jwk(ec, ""));
+    write_temporary(set, path);
+    assert_int_equal(
+        jwt_keys_new(&(struct jwt_sources){.own = &own_key, .secret = SECRET, .jwks_path = path}, &keys, &why), OK);
+    unlink(path);
+    assert_int_equal(jwt_verify(keys, str_of(hs256("{\"exp\":1900000000}")), 0, &claims), JWT_FINE);
+    assert_int_equal(
+        jwt_verify(keys, str_of(es256("{\"alg\":\"ES256\"}", "{\"exp\":1900000000}", ec, true)), 0, &claims), JWT_FINE);
+    jwt_keys_free(keys);
+    EVP_PKEY_free(ec);
+}
+
+static void a_name_that_is_too_long_is_refused(void **state UNUSED)
+{
+    struct jwt_keys *keys;
+    struct why why = {""};
+    char name[JWT_NAME_MAX + 2];
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(jwt_keys_new(&(struct jwt_sources){.own = &own_key, .issuer = name}, &keys, &why), ERR_INPUT);
+    assert_int_equal(jwt_keys_new(&(struct jwt_sources){.own = &own_key, .audience = name}, &keys, &why), ERR_INPUT);
+    assert_non_null(strstr(why.text, "RECLAIM_JWT_AUDIENCE"));
+}
+
+static enum err keys_of_file(const char *path, struct jwt_keys **ret, struct why *why)
+{
+    return jwt_keys_new(&(struct jwt_sources){.own = &own_key, .jwks_path = path}, ret, why);
 }
 
 static void a_file_that_cannot_be_read_is_named(void **state UNUSED)
 {
     struct jwt_keys *keys;
     struct why why;
-    assert_int_equal(jwt_keys_new(NULL, "/nowhere/jwks.json", &keys, &why), ERR_SYSTEM);
+    assert_int_equal(keys_of_file("/nowhere/jwks.json", &keys, &why), ERR_SYSTEM);
     assert_string_equal(why.text,
                         "RECLAIM_JWKS_FILE: \"/nowhere/jwks.json\" cannot be read: No such file or directory");
-    assert_int_equal(jwt_keys_new(NULL, "/", &keys, &why), ERR_SYSTEM);
+    assert_int_equal(keys_of_file("/", &keys, &why), ERR_SYSTEM);
     static char large[140000];
     memset(large, ' ', sizeof large - 1);
     refused(large, "is larger than 128 KiB");
@@ -94,8 +121,7 @@ static void keys_for_other_purposes_are_passed_over(void **state UNUSED)
     struct jwt_keys *keys;
     struct why why;
     assert_int_equal(keys_of_text(text, &keys, &why), OK);
-    assert_true(jwt_keys_can_verify(keys));
-    assert_false(jwt_keys_can_sign(keys));
+    assert_true(jwt_keys_know_others(keys));
     jwt_keys_free(keys);
     EVP_PKEY_free(rsa);
     EVP_PKEY_free(ec);
@@ -193,7 +219,7 @@ static void threads_share_keys(void **state UNUSED)
     static struct crowd crowd;
     EVP_PKEY *rsa = EVP_RSA_gen(2048), *ec = EVP_EC_gen("P-256");
     struct why why;
-    assert_int_equal(jwt_keys_new(SECRET, NULL, &crowd.secret, &why), OK);
+    assert_int_equal(keys_of_secret(SECRET, &crowd.secret, &why), OK);
     assert_int_equal(keys_of_set(jwk(rsa, ""), jwk(ec, ""), &crowd.public, &why), OK);
     snprintf(crowd.tokens[0], sizeof crowd.tokens[0], "%s", hs256("{\"exp\":1900000000}"));
     snprintf(crowd.tokens[1], sizeof crowd.tokens[0], "%s", rs256("{\"alg\":\"RS256\"}", "{\"exp\":1900000000}", rsa));
@@ -215,7 +241,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_secret_has_32_bytes_at_least),
-        cmocka_unit_test(a_secret_beside_a_key_set_is_refused),
+        cmocka_unit_test(a_secret_and_a_key_set_work_side_by_side),
+        cmocka_unit_test(a_name_that_is_too_long_is_refused),
         cmocka_unit_test(a_file_that_cannot_be_read_is_named),
         cmocka_unit_test(a_file_that_is_no_key_set_is_refused),
         cmocka_unit_test(keys_for_other_purposes_are_passed_over),

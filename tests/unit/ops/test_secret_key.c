@@ -32,7 +32,7 @@ static void the_given_key_is_used(void **state UNUSED)
     struct settings s = with(in_room("data"), "postgres://h/db", "0123456789012345678901234567890123");
     char key[SECRET_KEY_MAX + 1];
     struct why why;
-    assert_int_equal(settings_secret_key(&s, false, key, &why), OK);
+    assert_int_equal(settings_secret_key(&s, true, key, &why), OK);
     assert_string_equal(key, s.secret_key);
     assert_int_not_equal(access(s.data_dir, F_OK), 0);
 }
@@ -42,10 +42,10 @@ static void with_the_private_cluster_a_key_is_made_once_and_kept(void **state UN
     struct settings s = with(in_room("deep/er/data"), NULL, NULL);
     char key[SECRET_KEY_MAX + 1], again[SECRET_KEY_MAX + 1];
     struct why why;
-    assert_int_equal(settings_secret_key(&s, false, key, &why), OK);
+    assert_int_equal(settings_secret_key(&s, true, key, &why), OK);
     assert_int_equal(strlen(key), 43);
     assert_true(is_url_safe(key));
-    assert_int_equal(settings_secret_key(&s, false, again, &why), OK);
+    assert_int_equal(settings_secret_key(&s, true, again, &why), OK);
     assert_string_equal(key, again);
 
     struct stat st;
@@ -55,7 +55,7 @@ static void with_the_private_cluster_a_key_is_made_once_and_kept(void **state UN
     assert_int_equal(files_in(s.data_dir), 1);
 
     struct settings other = with(in_room("other"), NULL, NULL);
-    assert_int_equal(settings_secret_key(&other, false, again, &why), OK);
+    assert_int_equal(settings_secret_key(&other, true, again, &why), OK);
     assert_string_not_equal(key, again);
 }
 
@@ -64,16 +64,10 @@ static void an_external_database_needs_a_key_of_its_operator(void **state UNUSED
     struct settings s = with(in_room("data"), "postgres://h/db", NULL);
     char key[SECRET_KEY_MAX + 1];
     struct why why;
-    assert_int_equal(settings_secret_key(&s, false, key, &why), ERR_MISSING);
+    assert_int_equal(settings_secret_key(&s, true, key, &why), ERR_MISSING);
     assert_non_null(strstr(why.text, "RECLAIM_SECRET_KEY is not set"));
     assert_non_null(strstr(why.text, "openssl rand -base64 32"));
     assert_int_not_equal(access(s.data_dir, F_OK), 0);
-
-    /* A demonstration makes one; commands beside it find it. */
-    assert_int_equal(settings_secret_key(&s, true, key, &why), OK);
-    char again[SECRET_KEY_MAX + 1];
-    assert_int_equal(settings_secret_key(&s, false, again, &why), OK);
-    assert_string_equal(key, again);
 }
 
 static void many_starts_at_once_agree_on_one_key(void **state UNUSED)
@@ -91,7 +85,7 @@ static void many_starts_at_once_agree_on_one_key(void **state UNUSED)
             char key[SECRET_KEY_MAX + 1], go;
             struct why why;
             close(gate[1]);
-            bool fine = read(gate[0], &go, 1) == 0 && settings_secret_key(&s, false, key, &why) == OK &&
+            bool fine = read(gate[0], &go, 1) == 0 && settings_secret_key(&s, true, key, &why) == OK &&
                         write(keys[1], key, 43) == 43;
             _exit(fine ? 0 : 1);
         }
@@ -132,13 +126,13 @@ static void a_key_file_that_will_not_do_is_refused(void **state UNUSED)
     };
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         const char *path = write_file("secret-key", cases[i].text, cases[i].mode);
-        assert_int_equal(settings_secret_key(&s, false, key, &why), ERR_INPUT);
+        assert_int_equal(settings_secret_key(&s, true, key, &why), ERR_INPUT);
         assert_non_null(strstr(why.text, cases[i].words));
         assert_non_null(strstr(why.text, path));
         assert_null(strstr(why.text, "hidden"));
     }
     write_file("secret-key", "made by hand: 0123456789012345678901", 0600);
-    assert_int_equal(settings_secret_key(&s, false, key, &why), OK);
+    assert_int_equal(settings_secret_key(&s, true, key, &why), OK);
     assert_string_equal(key, "made by hand: 0123456789012345678901");
 }
 
@@ -148,7 +142,7 @@ static void a_data_directory_that_cannot_be_made_is_named(void **state UNUSED)
     write_file("file", "", 0600);
     char key[SECRET_KEY_MAX + 1];
     struct why why;
-    assert_int_equal(settings_secret_key(&s, false, key, &why), ERR_SYSTEM);
+    assert_int_equal(settings_secret_key(&s, true, key, &why), ERR_SYSTEM);
     assert_non_null(strstr(why.text, "RECLAIM_DATA_DIR: "));
     assert_non_null(strstr(why.text, "Not a directory"));
 }
@@ -163,68 +157,24 @@ static void made_by_root_the_key_belongs_to_the_owner_of_the_data(void **state U
     char key[SECRET_KEY_MAX + 1];
     struct why why;
     struct stat st;
-    assert_int_equal(settings_secret_key(&s, false, key, &why), OK);
+    assert_int_equal(settings_secret_key(&s, true, key, &why), OK);
     assert_int_equal(stat(in_room("data/secret-key"), &st), 0);
     assert_int_equal(st.st_uid, 12345);
     assert_int_equal(st.st_mode & 07777, 0600);
 }
 
-static struct jwt_keys *token_keys(const struct settings *s, bool demo)
-{
-    struct jwt_keys *keys = NULL;
-    struct why why = {""};
-    assert_int_equal(settings_token_keys(s, demo, &keys, &why), OK);
-    return keys;
-}
-
-/* Whether what the one signs is good for the other. */
-static bool agree(const struct jwt_keys *signer, const struct jwt_keys *reader)
-{
-    AUTO(buf) struct buf token = buf_new(JWT_MAX);
-    struct claims claims;
-    assert_int_equal(jwt_sign_hs256(signer, &(struct jwt_grant){"authenticated", NULL, 0, 3600000000}, &token), OK);
-    return jwt_verify(reader, buf_str(&token), 0, &claims) == JWT_FINE;
-}
-
-static void only_a_demo_makes_a_secret_for_tokens(void **state UNUSED)
+static void a_command_that_needs_the_key_makes_none(void **state UNUSED)
 {
     struct settings s = with(in_room("data"), NULL, NULL);
-    AUTO(jwt_keys) struct jwt_keys *none = token_keys(&s, false);
-    assert_false(jwt_keys_can_verify(none));
+    char key[SECRET_KEY_MAX + 1], again[SECRET_KEY_MAX + 1];
+    struct why why;
+    assert_int_equal(settings_secret_key(&s, false, key, &why), ERR_MISSING);
+    assert_non_null(strstr(why.text, "RECLAIM_SECRET_KEY is not set"));
+    assert_non_null(strstr(why.text, s.data_dir));
     assert_int_not_equal(access(s.data_dir, F_OK), 0);
-
-    AUTO(jwt_keys) struct jwt_keys *made = token_keys(&s, true);
-    AUTO(jwt_keys) struct jwt_keys *command = token_keys(&s, false);
-    assert_true(agree(made, command));
-    struct stat st;
-    assert_int_equal(stat(in_room("data/jwt-secret"), &st), 0);
-    assert_int_equal(st.st_mode & 07777, 0600);
-    assert_int_equal(files_in(s.data_dir), 1);
-
-    struct settings elsewhere = with(in_room("elsewhere"), NULL, NULL);
-    AUTO(jwt_keys) struct jwt_keys *other = token_keys(&elsewhere, true);
-    assert_false(agree(made, other));
-}
-
-static void a_given_secret_for_tokens_comes_before_a_made_one(void **state UNUSED)
-{
-    struct settings s = with(in_room("data"), NULL, NULL);
-    AUTO(jwt_keys) struct jwt_keys *made = token_keys(&s, true);
-    s.jwt_secret = "0123456789012345678901234567890123";
-    AUTO(jwt_keys) struct jwt_keys *given = token_keys(&s, true);
-    assert_false(agree(made, given));
-    assert_true(jwt_keys_can_sign(given));
-}
-
-static void a_secret_for_tokens_that_others_can_read_is_refused(void **state UNUSED)
-{
-    struct settings s = with(room, NULL, NULL);
-    const char *path = write_file("jwt-secret", "0123456789012345678901234567890123\n", 0644);
-    struct jwt_keys *keys;
-    struct why why = {""};
-    assert_int_equal(settings_token_keys(&s, false, &keys, &why), ERR_INPUT);
-    assert_non_null(strstr(why.text, path));
-    assert_non_null(strstr(why.text, "chmod 600"));
+    assert_int_equal(settings_secret_key(&s, true, key, &why), OK);
+    assert_int_equal(settings_secret_key(&s, false, again, &why), OK);
+    assert_string_equal(key, again);
 }
 
 int main(void)
@@ -237,9 +187,7 @@ int main(void)
         IN_ROOM(a_key_file_that_will_not_do_is_refused),
         IN_ROOM(a_data_directory_that_cannot_be_made_is_named),
         IN_ROOM(made_by_root_the_key_belongs_to_the_owner_of_the_data),
-        IN_ROOM(only_a_demo_makes_a_secret_for_tokens),
-        IN_ROOM(a_given_secret_for_tokens_comes_before_a_made_one),
-        IN_ROOM(a_secret_for_tokens_that_others_can_read_is_refused),
+        IN_ROOM(a_command_that_needs_the_key_makes_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
