@@ -266,7 +266,7 @@ LANGUAGE sql STABLE SECURITY DEFINER PARALLEL SAFE SET search_path = pg_catalog
 AS $$ SELECT EXISTS (SELECT FROM reclaim.customer_customers WHERE id = p_id AND status = 'active') $$;
 
 -- Whether a user has a verified second factor; null when that cannot be read, so that nobody is signed in on a guess. The
--- table is Supabase Auth's and may be missing. Row security that applies to this role might hide a factor.
+-- table is Supabase Auth's and may be missing.
 CREATE FUNCTION reclaim.has_second_factor(p_user uuid) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog
 AS $$
@@ -276,7 +276,7 @@ BEGIN
   IF v_factors IS NULL THEN
     RETURN false;
   END IF;
-  IF row_security_active(v_factors) OR NOT has_column_privilege(v_factors, 'user_id', 'SELECT')
+  IF NOT reclaim.sees_all_rows(v_factors, 'SELECT') OR NOT has_column_privilege(v_factors, 'user_id', 'SELECT')
       OR NOT has_column_privilege(v_factors, 'status', 'SELECT') THEN
     RETURN NULL;
   END IF;

@@ -64,7 +64,7 @@ static void refuse_unknown_factor(struct login *l)
 {
     counter_add(&logins, 1, "fault");
     log_error("login refused: auth.mfa_factors cannot be read in full",
-              F_STR("needed", "GRANT SELECT (user_id, status), and no row security for this role"));
+              F_STR("needed", "GRANT SELECT (user_id, status), and with row security a policy that shows all rows"));
     reply_refuse(l->rq, 503, "UNAVAILABLE",
                  "Reclaim cannot tell right now whether this account has a second factor. Please try again later.");
 }

@@ -382,6 +382,9 @@ describe(`money, ${steps} steps, seed ${seed}`, () => {
     const charges = accounts.reduce((sum, account) => sum + account.charges.size, 0);
     assert.ok(charges > steps / 10 && periods > 0, `${charges} charges and ${periods} periods prove little`);
     t.diagnostic(JSON.stringify({ ...world.counts, ...done, charges, refused: accounts.reduce((sum, account) => sum + account.refused.length, 0), periods }));
-    for (const server of world.servers) await server.stop();
+    for (const server of world.servers) {
+      await server.withoutConnections();
+      await server.stop();
+    }
   });
 });

@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, env } from './lib/customers.js';
+import { addCustomer, assertError, canaryPassword, env, login } from './lib/customers.js';
 import { erased, ledger, preview, remove } from './lib/erasure.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
@@ -79,6 +79,20 @@ for (const [kind, options] of Object.entries({ deletes: [], marks: ['--soft-dele
         assert.equal((await erased(server, customer)).participants[0].rows, 2);
       });
   });
+
+describe('a sign-in', () => {
+  it('is refused while row security may hide a second factor', async () => {
+    const { user } = await addCustomer(db);
+    await db.query(`create table auth.mfa_factors (user_id uuid, status text); grant select on auth.mfa_factors to narrow;
+      insert into auth.mfa_factors values ('${user.id}', 'verified'); alter table auth.mfa_factors enable row level security;
+      create policy theirs on auth.mfa_factors to somebody using (true)`);
+    assertError(await login(server, user.email, canaryPassword), 503, 'UNAVAILABLE');
+    await db.query('create policy ours on auth.mfa_factors for select to narrow using (true)');
+    assertError(await login(server, user.email, canaryPassword), 403, 'MFA_REQUIRED');
+    await db.query('drop table auth.mfa_factors');
+    assert.equal((await login(server, user.email, canaryPassword)).status, 200);
+  });
+});
 
 describe('reclaim doctor', () => {
   const doctor = () => run(stage, ['doctor'], { database: url });
