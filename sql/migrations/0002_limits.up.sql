@@ -1,7 +1,11 @@
 -- Exact limits: one store, one lock, many requests decided in one statement.
 
--- Requests admitted under a key in the second that begins at bucket_time. A bucket counts until its end has left the
--- window, so that no request stops counting early.
+-- Requests admitted under a key in one bucket, the last of them at last_at. A row counts in full until last_at has left
+-- the window, so that no request stops counting early and none counts longer than the window.
+--
+-- Under a limit of up to 100 each microsecond is a bucket of its own. Larger limits have a hundred buckets a window, and
+-- bucket_time is the end of the bucket: never before last_at, so that a range of bucket_time finds every row that
+-- counts, whatever window it was written under. Rows without last_at, written by other programs, count from bucket_time.
 --
 -- No index on the time alone: pruning goes by each key's tier and reads the whole table anyway, and with a choice
 -- PostgreSQL may count a key by walking everybody's buckets of its window.
@@ -9,6 +13,7 @@ CREATE TABLE reclaim.rate_limits (
   key text NOT NULL,
   bucket_time timestamptz NOT NULL,
   count integer NOT NULL DEFAULT 1,
+  last_at timestamptz,
   PRIMARY KEY (key, bucket_time)
 ) WITH (fillfactor = 50);
 
@@ -23,20 +28,32 @@ CREATE FUNCTION reclaim.limit_clock() RETURNS timestamptz
 LANGUAGE sql VOLATILE SET search_path = pg_catalog
 AS 'SELECT clock_timestamp()';
 
--- Microseconds until a key that counts p_count, its limit or more, has room for one: its buckets leave the window oldest
--- first, and enough of them must have left.
+-- The rows of a key that count at p_now. The range is a hundredth longer than the window for programs that name a bucket
+-- after its beginning. Without a SET clause, so that it is inlined where it is called and planned with it.
+CREATE FUNCTION reclaim.limit_rows(p_key text, p_seconds integer, p_now timestamptz)
+RETURNS TABLE (last_at timestamptz, count integer)
+LANGUAGE sql STABLE
+AS $$
+  SELECT coalesce(r.last_at, r.bucket_time), r.count
+  FROM reclaim.rate_limits r
+  WHERE r.key = p_key AND r.bucket_time > p_now - pg_catalog.make_interval(secs => p_seconds * 1.01)
+    AND coalesce(r.last_at, r.bucket_time) > p_now - pg_catalog.make_interval(secs => p_seconds)
+$$;
+
+-- Microseconds until a key that counts p_count, its limit or more, has room for one: its rows leave the window in the
+-- order of their last admissions, and enough of them must have left. Never more than the window: a last admission that
+-- lies ahead, on a clock that was set back, is taken to be now.
 CREATE FUNCTION reclaim.limit_wait_us(p_key text, p_limit integer, p_seconds integer, p_count integer,
   p_now timestamptz) RETURNS bigint
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$
-  SELECT ceil(extract(epoch FROM b.bucket_time + make_interval(secs => p_seconds + 1.0) - p_now) * 1000000)::bigint
+  SELECT ceil(extract(epoch FROM least(b.last_at, p_now) + make_interval(secs => p_seconds) - p_now) * 1000000)::bigint
   FROM (
-    SELECT r.bucket_time, sum(r.count) OVER (ORDER BY r.bucket_time) AS left_by_then
-    FROM reclaim.rate_limits r
-    WHERE r.key = p_key AND r.bucket_time > p_now - make_interval(secs => p_seconds + 1.0)
+    SELECT r.last_at, sum(r.count) OVER (ORDER BY r.last_at) AS left_by_then
+    FROM reclaim.limit_rows(p_key, p_seconds, p_now) r
   ) b
   WHERE p_count - b.left_by_then < p_limit
-  ORDER BY b.bucket_time
+  ORDER BY b.last_at
   LIMIT 1
 $$;
 
@@ -47,7 +64,7 @@ $$;
 -- charges all of them; a refused one charges none.
 --
 -- Answers with one row: which requests were admitted; what each place's key counts afterwards; and for each key, in
--- microseconds from now, when its oldest bucket leaves the window and when it will admit one more (0: at once).
+-- microseconds from now, when its oldest row leaves the window and when it will admit one more (0: at once).
 --
 -- The lock is taken by a statement of its own: under READ COMMITTED the statements after it see what its last holder
 -- committed, and the clock is read only then.
@@ -62,6 +79,7 @@ DECLARE
   v_now timestamptz;
   v_count integer[];
   v_oldest timestamptz[];
+  v_ahead boolean;
   v_charged integer[] := array_fill(0, ARRAY[cardinality(p_keys)]);
   v_place integer;
   v_key integer;
@@ -73,14 +91,20 @@ BEGIN
   PERFORM pg_advisory_xact_lock(7233173838382854240);
   v_now := reclaim.limit_clock();
 
-  SELECT array_agg(c.total ORDER BY k.k), array_agg(c.oldest ORDER BY k.k) INTO v_count, v_oldest
+  SELECT array_agg(c.total ORDER BY k.k), array_agg(c.oldest ORDER BY k.k), bool_or(c.ahead)
+  INTO v_count, v_oldest, v_ahead
   FROM unnest(p_keys, p_windows) WITH ORDINALITY AS k(key, seconds, k)
   CROSS JOIN LATERAL (
-    SELECT coalesce(sum(r.count), 0)::integer AS total,
-      coalesce(min(r.bucket_time), date_trunc('second', v_now)) AS oldest
-    FROM reclaim.rate_limits r
-    WHERE r.key = k.key AND r.bucket_time > v_now - make_interval(secs => k.seconds + 1.0)
+    SELECT coalesce(sum(r.count), 0)::integer AS total, least(min(r.last_at), v_now) AS oldest,
+      max(r.last_at) > v_now AS ahead
+    FROM reclaim.limit_rows(k.key, k.seconds, v_now) r
   ) c;
+
+  -- The clock was set back. What was admitted before counts from now on, or obeying a wait would not admit.
+  IF v_ahead THEN
+    UPDATE reclaim.rate_limits r SET last_at = v_now
+    WHERE r.key = ANY (p_keys) AND coalesce(r.last_at, r.bucket_time) > v_now;
+  END IF;
 
   admitted := array_fill(false, ARRAY[cardinality(p_requests) / 3]);
   counts := array_fill(0, ARRAY[cardinality(p_requests)]);
@@ -105,13 +129,16 @@ BEGIN
     END LOOP;
   END LOOP;
 
-  INSERT INTO reclaim.rate_limits AS r (key, bucket_time, count)
-  SELECT k.key, date_trunc('second', v_now), k.charged
-  FROM unnest(p_keys, v_charged) AS k(key, charged) WHERE k.charged > 0
-  ON CONFLICT (key, bucket_time) DO UPDATE SET count = r.count + excluded.count;
+  INSERT INTO reclaim.rate_limits AS r (key, bucket_time, count, last_at)
+  SELECT k.key, CASE WHEN k.most <= 100 THEN v_now
+      ELSE date_bin(k.width, v_now - interval '1 microsecond', timestamptz 'epoch') + k.width END, k.charged, v_now
+  FROM (SELECT u.key, u.most, u.charged, make_interval(secs => u.seconds / 100.0) AS width
+    FROM unnest(p_keys, p_limits, p_windows, v_charged) AS u(key, most, seconds, charged) WHERE u.charged > 0) k
+  ON CONFLICT (key, bucket_time) DO UPDATE
+  SET count = r.count + excluded.count, last_at = greatest(r.last_at, excluded.last_at);
 
   SELECT
-    array_agg(ceil(extract(epoch FROM k.oldest + make_interval(secs => k.seconds + 1.0) - v_now) * 1000000)::bigint
+    array_agg(ceil(extract(epoch FROM k.oldest + make_interval(secs => k.seconds) - v_now) * 1000000)::bigint
       ORDER BY k.k),
     array_agg(CASE WHEN k.count < k.most THEN 0
       ELSE coalesce(reclaim.limit_wait_us(k.key, k.most, k.seconds, k.count, v_now), 0) END ORDER BY k.k)
@@ -121,7 +148,8 @@ BEGIN
 END
 $$;
 
--- One key, for other programs: the same store, lock and arithmetic. retry_after is in whole seconds, rounded up.
+-- One key, for other programs: the same store, lock and arithmetic. retry_after is in whole seconds, rounded up, and at
+-- most the window.
 CREATE FUNCTION reclaim.check_rate_limit(p_key text, p_limit integer, p_window_seconds integer)
 RETURNS TABLE (allowed boolean, current_count integer, retry_after integer)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
@@ -129,6 +157,7 @@ AS $$
 DECLARE
   v_tier text := split_part(p_key, ':', 1);
   v_decision record;
+  v_old timestamptz;
 BEGIN
   IF p_key IS NULL OR p_limit IS NULL OR p_limit < 1 OR p_window_seconds IS NULL OR p_window_seconds < 1 THEN
     RAISE EXCEPTION 'check_rate_limit wants a key, a limit of at least 1 and a window of at least 1 second'
@@ -141,18 +170,18 @@ BEGIN
     INSERT INTO reclaim.rate_limit_tiers AS t (tier, window_seconds) VALUES (v_tier, p_window_seconds)
     ON CONFLICT (tier) DO UPDATE SET window_seconds = greatest(t.window_seconds, excluded.window_seconds);
   END IF;
-  DELETE FROM reclaim.rate_limits r
-  WHERE r.key = p_key AND r.bucket_time <= reclaim.limit_clock() - make_interval(secs => 1 + 2.0 *
+  v_old := reclaim.limit_clock() - make_interval(secs => 2.0 *
     (SELECT t.window_seconds FROM reclaim.rate_limit_tiers t WHERE t.tier = v_tier));
+  DELETE FROM reclaim.rate_limits r
+  WHERE r.key = p_key AND r.bucket_time <= v_old AND coalesce(r.last_at, r.bucket_time) <= v_old;
 
   RETURN QUERY SELECT v_decision.admitted[1], v_decision.counts[1],
-    CASE WHEN v_decision.admitted[1] THEN 0
-      ELSE greatest(1, least(ceil(v_decision.waits_us[1] / 1000000.0), 2147483647)::integer) END;
+    CASE WHEN v_decision.admitted[1] THEN 0 ELSE ceil(v_decision.waits_us[1] / 1000000.0)::integer END;
 END
 $$;
 
--- Deletes buckets that no limit can need any more: older than twice their tier's window, two hours where no window is
--- known. Answers with how many.
+-- Deletes rows that no limit can need any more: last admissions older than twice their tier's window, two hours where no
+-- window is known. Answers with how many.
 CREATE FUNCTION reclaim.cleanup_old_rate_limit_buckets() RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
 AS $$
@@ -160,7 +189,7 @@ DECLARE
   v_deleted integer;
 BEGIN
   DELETE FROM reclaim.rate_limits r
-  WHERE r.bucket_time <= reclaim.limit_clock() - make_interval(secs => 1 + 2.0 * coalesce(
+  WHERE coalesce(r.last_at, r.bucket_time) <= reclaim.limit_clock() - make_interval(secs => 2.0 * coalesce(
     (SELECT t.window_seconds FROM reclaim.rate_limit_tiers t WHERE t.tier = split_part(r.key, ':', 1)), 3600));
   GET DIAGNOSTICS v_deleted = ROW_COUNT;
   RETURN v_deleted;

@@ -349,7 +349,8 @@ void ticket_charge(struct admission *a, struct ticket *t, struct charge charge)
     struct limit limit = a->tiers.of[charge.tier];
     pthread_mutex_unlock(&a->lock);
     if (limit.requests && t->count < CHARGES_MAX)
-        t->tiers[t->count++] = (struct standing){.charge = charge, .limit = limit, .remaining = limit.requests};
+        t->tiers[t->count++] = (struct standing){
+            .charge = charge, .limit = limit, .remaining = limit.requests, .reset_ns = limit.seconds * NS_PER_S};
 }
 
 bool admission_is_listening(const struct admission *a)

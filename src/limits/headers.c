@@ -38,10 +38,8 @@ struct str limit_wait_text(struct arena *arena, int64_t seconds)
 {
     char room[40];
     struct buf out = buf_over(room, sizeof room);
-    int64_t n = seconds < 60 ? seconds : (seconds + 59) / 60;
-    add_number(&out, n);
-    buf_addz(&out, seconds < 60 ? " second" : " minute");
-    buf_addz(&out, n == 1 ? "" : "s");
+    add_number(&out, seconds <= 60 ? seconds : (seconds + 59) / 60);
+    buf_addz(&out, seconds > 60 ? " minutes" : seconds == 1 ? " second" : " seconds");
     return arena_copy(arena, buf_str(&out));
 }
 
@@ -56,6 +54,15 @@ static void add_tier(struct buf *out, enum tier tier, const char *first, int64_t
     add_number(out, b);
 }
 
+/* Seconds of the epoch, rounded up. An answer that is held longer than that names the time at which it leaves. */
+static int64_t reset_time_s(const struct request *rq, int64_t reset_ns)
+{
+    int64_t now_ns = clock_ns();
+    int64_t held_ns = hold_release_ns(&rq->hold, now_ns) - now_ns;
+    int64_t from_now_ns = held_ns > reset_ns ? held_ns : reset_ns;
+    return seconds_up(clock_wall_us() * NS_PER_US + from_now_ns);
+}
+
 void limit_headers(struct request *rq, const struct ticket *t)
 {
     const struct standing *tightest = ticket_tightest(t);
@@ -63,10 +70,11 @@ void limit_headers(struct request *rq, const struct ticket *t)
         return;
     bool refused = t->verdict == VERDICT_REFUSED;
     int64_t remaining = refused ? 0 : tightest->remaining;
-    int64_t reset_s = refused ? limit_retry_after_s(t) : seconds_up(tightest->reset_ns);
+    int64_t reset_ns = refused ? tightest->wait_ns : tightest->reset_ns;
+    int64_t reset_s = refused ? limit_retry_after_s(t) : seconds_up(reset_ns);
     reply_header(rq, "X-RateLimit-Limit", number(rq, tightest->limit.requests));
     reply_header(rq, "X-RateLimit-Remaining", number(rq, remaining));
-    reply_header(rq, "X-RateLimit-Reset", number(rq, clock_wall_us() / 1000000 + reset_s));
+    reply_header(rq, "X-RateLimit-Reset", number(rq, reset_time_s(rq, reset_ns)));
     if (refused)
         reply_header(rq, "Retry-After", number(rq, reset_s));
 

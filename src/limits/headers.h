@@ -6,9 +6,10 @@
 #include "limits/admission.h"
 
 void limit_headers(struct request *rq, const struct ticket *t);
-/* Whole seconds a refused caller is to wait: rounded up, at least 1, and enough for every tier that refused. */
+/* Whole seconds a refused caller is to wait: rounded up, at least 1, enough for every tier that refused, and never more
+ * than the longest of their windows. */
 int64_t limit_retry_after_s(const struct ticket *t);
-/* "45 seconds", "1 minute", "20 minutes". */
+/* "45 seconds", "60 seconds", "20 minutes": in seconds up to a minute, then in minutes, rounded up. */
 struct str limit_wait_text(struct arena *arena, int64_t seconds);
 
 #endif

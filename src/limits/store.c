@@ -23,9 +23,7 @@ static const struct statement look = {
     .sql = "SELECT c.count, CASE WHEN c.count < $2::int4 THEN 0"
            " ELSE coalesce(reclaim.limit_wait_us($1, $2::int4, $3::int4, c.count, c.now), 0) END AS wait_us"
            " FROM (SELECT coalesce(sum(r.count), 0)::int4 AS count, t.now FROM (SELECT reclaim.limit_clock() AS now) t"
-           "  LEFT JOIN reclaim.rate_limits r ON r.key = $1 AND r.bucket_time > t.now - make_interval(secs => $3::int4 "
-           "+ 1)"
-           "  GROUP BY t.now) c",
+           "  LEFT JOIN LATERAL reclaim.limit_rows($1, $3::int4, t.now) r ON true GROUP BY t.now) c",
     .params = 3,
     .columns = "count:int4 wait_us:int8",
 };

@@ -22,8 +22,8 @@ async function timed(ask) {
   const before = Math.floor(Date.now() / 1000);
   const answer = await ask();
   const limits = limitsOf(answer);
-  const now = limits.reset - limits.seconds; // what the server took for the time
-  assert.ok(before <= now && now <= Math.floor(Date.now() / 1000), `${limits.reset} is not ${limits.seconds} s from now`);
+  const now = limits.reset - limits.seconds; // what the server took for the time, give or take the rounding of both
+  assert.ok(before <= now && now <= Math.ceil(Date.now() / 1000), `${limits.reset} is not ${limits.seconds} s from now`);
   return { answer, limits };
 }
 
@@ -101,7 +101,7 @@ describe('limits over HTTP', () => {
         assert.equal(answer.status, status);
         assert.deepEqual([limits.tier, limits.limit, limits.remaining], ['probe', 3, remaining]);
         assert.equal(limits.policy, '"probe";q=3;w=3600');
-        assert.ok(limits.seconds >= 1 && limits.seconds <= 3601, `${limits.seconds} s of a window of 3600`);
+        assert.ok(limits.seconds >= 1 && limits.seconds <= 3600, `${limits.seconds} s of a window of 3600`);
         assert.ok(limits.seconds <= last, 'the wait only grows shorter');
         last = limits.seconds;
         if (status !== 429) continue;
@@ -146,9 +146,9 @@ describe('limits over HTTP', () => {
   describe('sentences', () => {
     const cases = [
       [undefined, '1/30', /^Too many requests\. Please wait \d+ seconds before trying again\.$/],
-      [undefined, '1/7200', /^Too many requests\. Please wait 12[01] minutes before trying again\.$/],
+      [undefined, '1/7200', /^Too many requests\. Please wait 120 minutes before trying again\.$/],
       ['registration-recovery', '1/30', /^Rate limit exceeded\. Too many requests from this IP address\. Please try again later.*\b\d+ seconds\b/],
-      ['registration-recovery', '1/7200', /^Rate limit exceeded\. Too many requests from this IP address\. Please try again later.*\b12[01] minutes\b/],
+      ['registration-recovery', '1/7200', /^Rate limit exceeded\. Too many requests from this IP address\. Please try again later.*\b120 minutes\b/],
     ];
     for (const [contract, limit, sentence] of cases)
       it(`${contract ?? 'cleanup-v1'} at ${limit} says how long in its own words`, async (t) => {
@@ -261,7 +261,7 @@ describe('limits over HTTP', () => {
       const lowered = await ask();
       assert.equal(lowered.status, 429);
       assert.equal(limitsOf(lowered).limit, 2);
-      assert.ok(limitsOf(lowered).seconds > 3601, 'the longer window counts');
+      assert.ok(limitsOf(lowered).seconds > 3600, 'the longer window counts');
       assert.equal(await countOf(db, ipKey('probe', client)), 3);
     });
 

@@ -38,11 +38,10 @@ export function limitsOf({ status, headers }) {
   return found;
 }
 
-/** "45 seconds", "1 minute", "20 minutes". */
+/** "45 seconds", "60 seconds", "20 minutes". */
 export function waitWords(seconds) {
-  const minutes = Math.ceil(seconds / 60);
-  if (seconds < 60) return seconds === 1 ? /\b1 seconds?\b/ : new RegExp(`\\b${seconds} seconds\\b`);
-  return minutes === 1 ? /\b1 minute\b/ : new RegExp(`\\b${minutes} minutes\\b`);
+  if (seconds <= 60) return seconds === 1 ? /\b1 seconds?\b/ : new RegExp(`\\b${seconds} seconds\\b`);
+  return new RegExp(`\\b${Math.ceil(seconds / 60)} minutes\\b`);
 }
 
 const identifierKey = Buffer.from(hkdfSync('sha256', canaryKey, Buffer.alloc(0), 'identifiers', 32));

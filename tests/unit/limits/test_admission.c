@@ -170,7 +170,7 @@ static void a_refusal_is_given_from_memory_until_a_reset(void **state UNUSED)
     for (int i = 0; i < 100; i++)
         assert_int_equal(ask(&t, &c, 1), VERDICT_REFUSED); /* the database could not have said so */
     must_run(pg, "ALTER FUNCTION reclaim.admit_away(text[], integer[], integer[], integer[]) RENAME TO admit");
-    assert_true(t.tiers[0].wait_ns > 3590 * NS_PER_S && t.tiers[0].wait_ns <= 3601 * NS_PER_S);
+    assert_true(t.tiers[0].wait_ns > 3590 * NS_PER_S && t.tiers[0].wait_ns <= 3600 * NS_PER_S);
 
     assert_int_equal(limits_reset(pg, &c, clock_ns() + 5 * NS_PER_S), OK);
     enum verdict v = VERDICT_REFUSED;
@@ -181,28 +181,86 @@ static void a_refusal_is_given_from_memory_until_a_reset(void **state UNUSED)
     assert_int_equal(v, VERDICT_ADMITTED);
 }
 
-/* What the store must come to, by the book: a bucket counts until its end has left the window. */
-struct bucket {
+/* What the store must come to, by the book: an admission counts until it has left the window; under a limit above 100,
+ * until the last of those that share its hundredth of the window has. */
+#define BEGINNING_US (INT64_C(1893456000) * 1000000) /* 2030-01-01: where the clock is 0 */
+
+struct past {
     struct charge charge;
-    int64_t second;
+    int64_t at_us;
 };
 
-static struct bucket admitted_before[4096];
+static struct past admitted_before[4096]; /* in order of time */
 static size_t admitted_count;
+
+static bool is_same(const struct charge *a, const struct charge *b)
+{
+    return a->tier == b->tier && digest_eq(&a->subject, &b->subject);
+}
+
+static bool share_a_bucket(const struct limit *limit, int64_t a_us, int64_t b_us)
+{
+    int64_t width_us = limit->requests > 100 ? limit->seconds * 10000 : 1;
+    return (BEGINNING_US + a_us - 1) / width_us == (BEGINNING_US + b_us - 1) / width_us;
+}
+
+/* When the admission stops counting. */
+static int64_t leaves_us(size_t number, const struct limit *limit)
+{
+    const struct past *p = &admitted_before[number];
+    int64_t last_us = p->at_us;
+    for (size_t i = number; i < admitted_count; i++)
+        if (is_same(&admitted_before[i].charge, &p->charge) && share_a_bucket(limit, admitted_before[i].at_us, p->at_us))
+            last_us = admitted_before[i].at_us;
+    return last_us + limit->seconds * 1000000;
+}
+
+/* The times when those stop counting that count now, earliest first. Returns how many they are. */
+static size_t counting_by_the_book(const struct charge *c, const struct limit *limit, int64_t *leaves)
+{
+    size_t counted = 0;
+    for (size_t i = 0; i < admitted_count; i++)
+        if (is_same(&admitted_before[i].charge, c) && leaves_us(i, limit) > now_us)
+            leaves[counted++] = leaves_us(i, limit);
+    return counted;
+}
+
+static int64_t room_by_the_book(const struct charge *c, const struct limit *limit)
+{
+    int64_t leaves[COUNT_OF(admitted_before)];
+    return limit->requests - (int64_t)counting_by_the_book(c, limit, leaves);
+}
 
 static int64_t wait_by_the_book(const struct standing *s)
 {
     int64_t leaves[COUNT_OF(admitted_before)];
-    size_t counted = 0;
-    for (size_t i = 0; i < admitted_count; i++) { /* they are in order of time */
-        const struct bucket *b = &admitted_before[i];
-        int64_t leaves_us = (b->second + 1 + s->limit.seconds) * 1000000;
-        if (b->charge.tier == s->charge.tier && digest_eq(&b->charge.subject, &s->charge.subject) && leaves_us > now_us)
-            leaves[counted++] = leaves_us;
-    }
+    size_t counted = counting_by_the_book(&s->charge, &s->limit, leaves);
     if ((int64_t)counted < s->limit.requests)
         return 0;
     return (leaves[counted - (size_t)s->limit.requests] - now_us) * NS_PER_US;
+}
+
+static void remember(const struct charge *charges, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        assert_true(admitted_count < COUNT_OF(admitted_before));
+        admitted_before[admitted_count++] = (struct past){charges[i], now_us};
+    }
+}
+
+/* Independent of how rows are kept: no window that ends now, and so none at all, has more than its limit. */
+static void must_be_within_limits(const struct ticket *t)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        const struct standing *s = &t->tiers[i];
+        int64_t within = 0;
+        for (size_t n = 0; n < admitted_count; n++)
+            within += is_same(&admitted_before[n].charge, &s->charge) &&
+                      admitted_before[n].at_us > now_us - s->limit.seconds * 1000000;
+        assert_true(within <= s->limit.requests);
+        assert_true(s->wait_ns <= s->limit.seconds * NS_PER_S);
+        assert_true(s->reset_ns > 0 && s->reset_ns <= s->limit.seconds * NS_PER_S);
+    }
 }
 
 static enum verdict ask_and_compare(struct ticket *t, const struct charge *charges, size_t count)
@@ -214,12 +272,28 @@ static enum verdict ask_and_compare(struct ticket *t, const struct charge *charg
     for (size_t i = 0; i < asked.count; i++)
         room &= wait_by_the_book(&asked.tiers[i]) == 0;
     assert_int_equal(v, room ? VERDICT_ADMITTED : VERDICT_REFUSED);
-    for (size_t i = 0; v == VERDICT_ADMITTED && i < count; i++)
-        admitted_before[admitted_count++] = (struct bucket){charges[i], now_us / 1000000};
+    if (v == VERDICT_ADMITTED)
+        remember(charges, count);
     for (size_t i = 0; i < asked.count; i++)
         assert_int_equal(asked.tiers[i].wait_ns, wait_by_the_book(&asked.tiers[i]));
+    must_be_within_limits(&asked);
     *t = asked;
     return v;
+}
+
+static void wait_as_told(const struct ticket *t)
+{
+    int64_t longest = 0;
+    for (size_t i = 0; i < t->count; i++)
+        longest = t->tiers[i].wait_ns > longest ? t->tiers[i].wait_ns : longest;
+    set_clock(now_us + (longest + NS_PER_S - 1) / NS_PER_S * 1000000);
+}
+
+static void begin_history(void)
+{
+    must_run(pg, "TRUNCATE reclaim.rate_limits");
+    admitted_count = 0;
+    set_clock((int64_t)number_below(&seed, 100000000));
 }
 
 static struct limit random_limit(void)
@@ -227,13 +301,11 @@ static struct limit random_limit(void)
     return (struct limit){(int64_t)number_below(&seed, 4) + 1, (int64_t)number_below(&seed, 12) + 1};
 }
 
-static void waiting_exactly_as_told_always_admits(void **state UNUSED)
+static void no_window_has_more_than_its_limit_and_waiting_as_told_always_admits(void **state UNUSED)
 {
     int histories = 500, refusals = 0;
     for (int history = 0; history < histories; history++) {
-        must_run(pg, "TRUNCATE reclaim.rate_limits");
-        admitted_count = 0;
-        set_clock((int64_t)number_below(&seed, 100000000));
+        begin_history();
         struct limit tiers[3] = {random_limit(), random_limit(), random_limit()};
         tiers[0].requests += 4;
         for (int step = 0; step < 12; step++) {
@@ -242,16 +314,76 @@ static void waiting_exactly_as_told_always_admits(void **state UNUSED)
             struct ticket t = {.tiers = {{.limit = tiers[0]}, {.limit = tiers[1]}, {.limit = tiers[2]}}};
             if (ask_and_compare(&t, charges, 3) == VERDICT_REFUSED) {
                 refusals++;
-                int64_t longest = 0;
-                for (size_t i = 0; i < t.count; i++)
-                    longest = t.tiers[i].wait_ns > longest ? t.tiers[i].wait_ns : longest;
-                set_clock(now_us + (longest + NS_PER_S - 1) / NS_PER_S * 1000000);
+                wait_as_told(&t);
                 assert_int_equal(ask_and_compare(&t, charges, 3), VERDICT_ADMITTED);
             }
             set_clock(now_us + (int64_t)number_below(&seed, 1500000));
         }
     }
     assert_true(refusals > histories / 2);
+}
+
+/* So many at once, of everybody's budget. Returns how many were let in. */
+static int64_t crowd_asks(const struct limit *limit, size_t count)
+{
+    struct caller *callers = calloc(count, sizeof *callers);
+    struct charge global = charge_global();
+    int64_t admitted = 0;
+    limits_are(*limit, off, off);
+    for (size_t i = 0; i < count; i++)
+        caller_ask(&callers[i], &global, 1);
+    for (size_t i = 0; i < count; i++)
+        admitted += caller_wait(&callers[i]) == VERDICT_ADMITTED;
+    for (int64_t i = 0; i < admitted; i++)
+        remember(&global, 1);
+    free(callers);
+    return admitted;
+}
+
+static void a_limit_in_the_hundreds_is_kept_as_exactly_in_buckets(void **state UNUSED)
+{
+    int refusals = 0;
+    struct charge global = charge_global();
+    for (int history = 0; history < 60; history++) {
+        begin_history();
+        struct limit limit = {101 + (int64_t)number_below(&seed, 60), (int64_t)number_below(&seed, 4) + 1};
+        for (int step = 0; step < 12; step++) {
+            int64_t count = (int64_t)number_below(&seed, 70) + 1, room = room_by_the_book(&global, &limit);
+            assert_int_equal(crowd_asks(&limit, (size_t)count), count < room ? count : room);
+            struct ticket t = {.tiers = {{.limit = limit}}};
+            if (ask_and_compare(&t, &global, 1) == VERDICT_REFUSED) {
+                refusals++;
+                wait_as_told(&t);
+                assert_int_equal(ask_and_compare(&t, &global, 1), VERDICT_ADMITTED);
+            }
+            set_clock(now_us + (int64_t)number_below(&seed, 60) * (int64_t)number_below(&seed, 20000));
+        }
+    }
+    assert_true(refusals > 60);
+}
+
+static void a_clock_that_is_set_back_makes_nobody_wait_longer_than_the_window(void **state UNUSED)
+{
+    for (int history = 0; history < 50; history++) {
+        begin_history();
+        struct limit limit = {(int64_t)number_below(&seed, 3) + 1, (int64_t)number_below(&seed, 60) + 1};
+        struct charge c = client(4);
+        struct ticket t;
+        enum verdict v = VERDICT_NONE;
+        for (int step = 0; step < 10; step++) {
+            limits_are(off, limit, off);
+            v = ask(&t, &c, 1);
+            assert_true(t.tiers[0].wait_ns <= limit.seconds * NS_PER_S);
+            assert_true(t.tiers[0].reset_ns > 0 && t.tiers[0].reset_ns <= limit.seconds * NS_PER_S);
+            set_clock(now_us - (int64_t)number_below(&seed, 100000000) + (int64_t)number_below(&seed, 50000000));
+        }
+        limits_are(off, limit, off);
+        while ((v = ask(&t, &c, 1)) == VERDICT_ADMITTED)
+            limits_are(off, limit, off);
+        wait_as_told(&t);
+        limits_are(off, limit, off);
+        assert_int_equal(ask(&t, &c, 1), VERDICT_ADMITTED);
+    }
 }
 
 static void the_function_for_others_counts_the_same(void **state UNUSED)
@@ -314,7 +446,9 @@ int main(void)
         cmocka_unit_test(a_hundred_at_once_against_five_admit_exactly_five),
         cmocka_unit_test(a_refused_request_charges_no_tier_at_all),
         cmocka_unit_test(a_refusal_is_given_from_memory_until_a_reset),
-        cmocka_unit_test(waiting_exactly_as_told_always_admits),
+        cmocka_unit_test(no_window_has_more_than_its_limit_and_waiting_as_told_always_admits),
+        cmocka_unit_test(a_limit_in_the_hundreds_is_kept_as_exactly_in_buckets),
+        cmocka_unit_test(a_clock_that_is_set_back_makes_nobody_wait_longer_than_the_window),
         cmocka_unit_test(the_function_for_others_counts_the_same),
         cmocka_unit_test(a_limit_that_is_lowered_or_off_takes_effect_at_once),
         cmocka_unit_test(pruning_goes_by_each_tiers_window),
