@@ -40,17 +40,19 @@ AS $$
     AND coalesce(r.last_at, r.bucket_time) > p_now - pg_catalog.make_interval(secs => p_seconds)
 $$;
 
--- Microseconds until a key that counts p_count, its limit or more, has room for one: its rows leave the window in the
--- order of their last admissions, and enough of them must have left. Never more than the window: a last admission that
--- lies ahead, on a clock that was set back, is taken to be now.
-CREATE FUNCTION reclaim.limit_wait_us(p_key text, p_limit integer, p_seconds integer, p_count integer,
-  p_now timestamptz) RETURNS bigint
-LANGUAGE sql STABLE SET search_path = pg_catalog
+-- Microseconds until a key that counts p_count has room for one, no row when it has some: its rows leave the window in
+-- the order of their last admissions, and enough of them must have left. Never more than the window: a last admission
+-- that lies ahead, on a clock that was set back, is taken to be now. Inlined likewise.
+CREATE FUNCTION reclaim.limit_wait(p_key text, p_limit integer, p_seconds integer, p_count integer, p_now timestamptz)
+RETURNS TABLE (wait_us bigint)
+LANGUAGE sql STABLE
 AS $$
-  SELECT ceil(extract(epoch FROM least(b.last_at, p_now) + make_interval(secs => p_seconds) - p_now) * 1000000)::bigint
+  SELECT pg_catalog.ceil(extract(epoch FROM least(b.last_at, p_now) + pg_catalog.make_interval(secs => p_seconds) - p_now)
+    * 1000000)::bigint
   FROM (
-    SELECT r.last_at, sum(r.count) OVER (ORDER BY r.last_at) AS left_by_then
+    SELECT r.last_at, pg_catalog.sum(r.count) OVER (ORDER BY r.last_at) AS left_by_then
     FROM reclaim.limit_rows(p_key, p_seconds, p_now) r
+    WHERE p_count >= p_limit
   ) b
   WHERE p_count - b.left_by_then < p_limit
   ORDER BY b.last_at
@@ -69,11 +71,12 @@ $$;
 -- The lock is taken by a statement of its own: under READ COMMITTED the statements after it see what its last holder
 -- committed, and the clock is read only then.
 --
--- A plan is kept for as long as its session: one made while the table was small must not read all of a large one.
--- Nothing here runs long enough to be worth compiling.
+-- A plan is made once and kept for as long as its session: planning for each call would take longer than deciding, and a
+-- plan made while the table was small must not read all of a large one. Nothing here is worth compiling.
 CREATE FUNCTION reclaim.admit(p_keys text[], p_limits integer[], p_windows integer[], p_requests integer[],
   OUT admitted boolean[], OUT counts integer[], OUT leaves_us bigint[], OUT waits_us bigint[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
+  SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   v_now timestamptz;
@@ -140,11 +143,11 @@ BEGIN
   SELECT
     array_agg(ceil(extract(epoch FROM k.oldest + make_interval(secs => k.seconds) - v_now) * 1000000)::bigint
       ORDER BY k.k),
-    array_agg(CASE WHEN k.count < k.most THEN 0
-      ELSE coalesce(reclaim.limit_wait_us(k.key, k.most, k.seconds, k.count, v_now), 0) END ORDER BY k.k)
+    array_agg(coalesce(w.wait_us, 0) ORDER BY k.k)
   INTO leaves_us, waits_us
   FROM unnest(p_keys, p_limits, p_windows, v_count, v_oldest) WITH ORDINALITY
-    AS k(key, most, seconds, count, oldest, k);
+    AS k(key, most, seconds, count, oldest, k)
+  LEFT JOIN LATERAL reclaim.limit_wait(k.key, k.most, k.seconds, k.count, v_now) w ON true;
 END
 $$;
 
@@ -153,6 +156,7 @@ $$;
 CREATE FUNCTION reclaim.check_rate_limit(p_key text, p_limit integer, p_window_seconds integer)
 RETURNS TABLE (allowed boolean, current_count integer, retry_after integer)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
+  SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   v_tier text := split_part(p_key, ':', 1);

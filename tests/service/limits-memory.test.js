@@ -141,27 +141,31 @@ describe('refusals from memory', () => {
     }
   });
 
-  /** Until the scope ends, working out how long a refusal lasts takes the database what `body` takes as well. */
-  async function slowWait(scope, body) {
-    const types = '(text, integer, integer, integer, timestamptz)';
-    await db.query(`alter function reclaim.limit_wait_us${types} rename to limit_wait_us_soon`);
-    await db.query(`create function reclaim.limit_wait_us${types} returns bigint language plpgsql stable as
-      $$ begin ${body}; return reclaim.limit_wait_us_soon($1, $2, $3, $4, $5); end $$`);
+  /** Until the scope ends, the database does what `body` says between a decision and its answer. */
+  async function slowAnswer(scope, body) {
+    const types = 'text[], integer[], integer[], integer[]';
+    await db.query(`alter function reclaim.admit(${types}) rename to admit_soon`);
+    await db.query(`create function reclaim.admit(${types}, out admitted boolean[], out counts integer[], out leaves_us bigint[],
+        out waits_us bigint[]) language plpgsql as $$
+      begin
+        select a.* into admitted, counts, leaves_us, waits_us from reclaim.admit_soon($1, $2, $3, $4) a;
+        ${body};
+      end $$`);
     stageOf(scope).after(async () => {
-      await db.query(`drop function reclaim.limit_wait_us${types}`);
-      await db.query(`alter function reclaim.limit_wait_us_soon${types} rename to limit_wait_us`);
+      await db.query(`drop function reclaim.admit(${types})`);
+      await db.query(`alter function reclaim.admit_soon(${types}) rename to admit`);
     });
   }
 
   it('a reset while the database decides is not overruled by what it decided', async (t) => {
     const session = await db.session(t);
-    await slowWait(t, 'perform pg_advisory_lock_shared(4711); perform pg_advisory_unlock_shared(4711)');
+    await slowAnswer(t, 'perform pg_advisory_lock_shared(4711); perform pg_advisory_unlock_shared(4711)');
     await conclusively(async () => {
       const client = newClient();
       assert.equal((await ask(servers[0], client)).status, 200);
       assert.equal((await ask(servers[0], client)).status, 200);
       await session.query('select pg_advisory_lock(4711)');
-      const refusal = ask(servers[1], client); // the counts are read; how long it lasts is not yet known
+      const refusal = ask(servers[1], client); // it is decided; the answer is not there yet
       await until('the decision under way', async () => {
         const [{ n }] = await db.query("select count(*)::int as n from pg_locks where locktype = 'advisory' and objid = 4711 and not granted");
         return n > 0;
@@ -217,7 +221,7 @@ describe('refusals from memory', () => {
 
   it('end with the window, however long the database took to answer', async (t) => {
     const hasty = await serve(t, { database: db, env: behindProxy('1/1') });
-    await slowWait(t, 'perform pg_sleep(1.5)');
+    await slowAnswer(t, 'perform pg_sleep(1.5)');
     await conclusively(async () => {
       const client = newClient();
       if ((await ask(hasty, client)).status === 503) return false; // it took too long
