@@ -5,7 +5,7 @@
 #include "limits/tiers.h"
 #include "pg/pg.h"
 
-/* Tells the database how long each tier's buckets are needed, and deletes those that are not any more. */
+/* Tells the database how long each tier's rows are needed, and deletes those that are not any more. */
 enum err limits_prune(struct pg *pg, const struct tier_table *tiers, int64_t deadline_ns) MUST_CHECK;
 
 struct limit_state {

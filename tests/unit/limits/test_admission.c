@@ -210,7 +210,8 @@ static int64_t leaves_us(size_t number, const struct limit *limit)
     const struct past *p = &admitted_before[number];
     int64_t last_us = p->at_us;
     for (size_t i = number; i < admitted_count; i++)
-        if (is_same(&admitted_before[i].charge, &p->charge) && share_a_bucket(limit, admitted_before[i].at_us, p->at_us))
+        if (is_same(&admitted_before[i].charge, &p->charge) &&
+            share_a_bucket(limit, admitted_before[i].at_us, p->at_us))
             last_us = admitted_before[i].at_us;
     return last_us + limit->seconds * 1000000;
 }
