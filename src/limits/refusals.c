@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #define WAYS 4
 #define STRIPES 64
 
@@ -101,7 +103,11 @@ int64_t refusals_until(struct refusals *r, const struct charge *c, const struct 
 int64_t refusals_wait(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t now_ns)
 {
     struct entry e = find(r, c, limit, now_ns);
-    return e.until_ns ? e.until_ns + e.doubt_ns - now_ns : 0;
+    if (!e.until_ns)
+        return 0;
+    /* Another thread may have learnt it since the clock was read: the answer leaves later still, so a window suffices. */
+    int64_t wait_ns = e.until_ns + e.doubt_ns - now_ns, window_ns = limit->seconds * NS_PER_S;
+    return wait_ns < window_ns ? wait_ns : window_ns;
 }
 
 static void forget_in(struct refusals *r, size_t set, const struct charge *c)

@@ -17,7 +17,7 @@ void refusals_learn(struct refusals *r, const struct charge *c, const struct lim
                     int64_t doubt_ns);
 /* Until when; 0 when nothing is known. */
 int64_t refusals_until(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t now_ns);
-/* How long a caller must wait to be sure of the end; 0 when nothing is known. */
+/* How long a caller must wait to be sure of the end, at most the window; 0 when nothing is known. */
 int64_t refusals_wait(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t now_ns);
 void refusals_forget(struct refusals *r, const struct charge *c); /* NULL: everything */
 

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../base/unit.h"
+#include "base/clock.h"
 
 static const struct limit five = {5, 60}, six = {6, 60};
 
@@ -35,6 +36,17 @@ static void what_is_told_covers_the_doubt_about_the_end(void **state UNUSED)
     refusals_learn(r, &c, &five, 1000, 30);
     assert_int_equal(refusals_wait(r, &c, &five, 900), 130);
     assert_int_equal(refusals_wait(r, &c, &five, 1000), 0);
+    refusals_free(r);
+}
+
+static void a_clock_read_before_a_refusal_was_learnt_asks_for_no_more_than_the_window(void **state UNUSED)
+{
+    struct refusals *r = refusals_new(1024);
+    struct charge c = charge_number(1);
+    refusals_learn(r, &c, &five, 60 * NS_PER_S, 30); /* asked at 0, learnt at 30 */
+    assert_int_equal(refusals_wait(r, &c, &five, 30), 60 * NS_PER_S);
+    assert_int_equal(refusals_wait(r, &c, &five, 29), 60 * NS_PER_S);
+    assert_int_equal(refusals_wait(r, &c, &five, 31), 60 * NS_PER_S - 1);
     refusals_free(r);
 }
 
@@ -113,6 +125,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refusal_lasts_until_its_end_and_no_longer),
         cmocka_unit_test(what_is_told_covers_the_doubt_about_the_end),
+        cmocka_unit_test(a_clock_read_before_a_refusal_was_learnt_asks_for_no_more_than_the_window),
         cmocka_unit_test(another_limit_tier_or_subject_is_another_matter),
         cmocka_unit_test(a_reset_forgets_one_subject_under_every_limit_and_null_forgets_all),
         cmocka_unit_test(a_flood_of_subjects_pushes_out_those_that_end_soonest),
