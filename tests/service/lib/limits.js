@@ -17,7 +17,7 @@ export const newClient = () => `2001:db8:ca11:${(++clients).toString(16)}::1`;
 
 export const from = (client) => ({ headers: { 'X-Forwarded-For': client } });
 
-/** An answer's limit headers as numbers; null where there are none. Fails when only some are there. */
+/** An answer's limit headers as numbers; null where there are none. Fails when only some are there, or a wait exceeds its window. */
 export function limitsOf({ status, headers }) {
   const names = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'ratelimit-policy', 'ratelimit'];
   const there = names.filter((name) => name in headers);
@@ -34,6 +34,8 @@ export function limitsOf({ status, headers }) {
     policy: headers['ratelimit-policy'],
   };
   assert.equal(Number(r), found.remaining, 'RateLimit and X-RateLimit-Remaining agree');
+  const window = Number(new RegExp(`"${tier}";q=\\d+;w=(\\d+)`).exec(found.policy)?.[1]);
+  assert.ok(found.seconds >= 1 && found.seconds <= window, `${found.seconds} s of a window of ${window}`);
   if (status === 429) assert.equal(Number(headers['retry-after']), found.seconds, 'RateLimit and Retry-After agree');
   return found;
 }
