@@ -1,20 +1,25 @@
-// Runs test files of node:test, FILES_TOGETHER at a time, each in a process of its own that may take FILE_SECONDS. A file that
-// failed is run once more, alone: if it passes then, it has passed, and is named, for a test that needs a quiet machine
-// is worth a look. A file that says "// runs alone" waits for the others to be done.
+// Runs test files of node:test, FILES_TOGETHER at a time, each in a process of its own that may take FILE_SECONDS. A file
+// whose set-up fails is ended at once. A file that says "// runs alone" runs after the others.
+//
+// A file that failed has failed. Only with CI=true it is run once more, alone: if it passes then, its tests count as
+// passed, and the file is listed as flaky.
 //
 // usage: node tools/node-tests.mjs LOG TALLY [--name PATTERN] FILE...
 //
-// LOG gets everything that was said, and the directory LOG without its ending the words of each file, the first failure
-// as NAME.first.log. TALLY becomes "PASSED FAILED", followed by the lines about files that passed only the second time.
+// LOG gets all output, and the directory LOG without its ending the output of each file, that of a first failure as
+// NAME.first.log. TALLY becomes "PASSED FAILED", followed by a line "flaky: FILE (TESTS)" for each flaky file.
 import { spawn } from 'node:child_process';
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { setUpFailed } from './reporter.mjs';
+
 const [log, tally, ...rest] = process.argv.slice(2);
 const pattern = rest[0] === '--name' ? ['--test-name-pattern', rest.splice(0, 2)[1]] : [];
 const together = Number(process.env.FILES_TOGETHER ?? 4);
 const seconds = process.env.FILE_SECONDS ?? '300';
+const secondRun = process.env.CI === 'true';
 const logs = log.replace(/\.log$/, '');
 const reporter = join(dirname(fileURLToPath(import.meta.url)), 'reporter.mjs');
 
@@ -31,7 +36,7 @@ class TestFile {
     const counts = this.#kept('json');
     rmSync(counts, { force: true });
     const began = performance.now();
-    const { code, shown } = await this.#spawn(words, counts);
+    const { code, shown, ended } = await this.#spawn(words, counts);
     this.took = (performance.now() - began) / 1000;
     this.shown = shown;
     this.passed = 0;
@@ -41,7 +46,9 @@ class TestFile {
     } catch {
       // it did not come that far
     }
-    if (code === 124 || code === 137) this.#blame(`not done after ${seconds} s, or killed`);
+    if (ended) {
+      // its failures are counted; the exit code is that of being ended
+    } else if (code === 124 || code === 137) this.#blame(`not done after ${seconds} s, or killed`);
     else if (code !== 0 && this.failed.length === 0) this.#blame(`exit ${code}`);
     appendFileSync(log, `=== ${this.path}, ${this.took.toFixed(1)} s\n${this.shown}${read(words)}\n`);
     process.stdout.write(this.shown);
@@ -53,7 +60,7 @@ class TestFile {
     renameSync(this.#kept('log'), this.#kept('first.log'));
     appendFileSync(this.#kept('first.log'), this.shown);
     await this.run();
-    if (this.failed.length === 0) this.onlyAlone = `passed only when run again alone: ${this.path} (${failed.join('; ')})`;
+    if (this.failed.length === 0) this.flaky = `flaky: ${this.path} (${failed.join('; ')})`;
   }
 
   #kept(ending) {
@@ -74,12 +81,27 @@ class TestFile {
     delete env.NODE_TEST_CONTEXT; // the tests of this program are themselves run by node:test
     const child = spawn('setpriv', command, { stdio: ['ignore', 'pipe', 'pipe'], env });
     let shown = '';
-    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (part) => (shown += part));
+    let ended = false;
+    const take = (part) => {
+      shown += part;
+      if (ended || !`\n${shown}`.includes(`\n${setUpFailed}`)) return;
+      ended = true;
+      endGroup(child.pid); // which timeout made: the file's process and what it started
+    };
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', take);
     return new Promise((resolve, reject) => {
       child.once('error', reject);
       // Not 'close': a process left behind may hold the pipe open for ever.
-      child.once('exit', (code, signal) => setTimeout(() => resolve({ code: signal ? 137 : code, shown }), 50));
+      child.once('exit', (code, signal) => setTimeout(() => resolve({ code: signal ? 137 : code, shown, ended }), 50));
     });
+  }
+}
+
+function endGroup(leader) {
+  try {
+    process.kill(-leader, 'SIGTERM');
+  } catch (fault) {
+    if (fault.code !== 'ESRCH') throw fault; // it has ended already
   }
 }
 
@@ -103,12 +125,12 @@ mkdirSync(logs, { recursive: true });
 const files = rest.map((path) => new TestFile(path));
 await runAll(files.filter(({ alone }) => !alone), together);
 await runAll(files.filter(({ alone }) => alone), 1);
-for (const file of files.filter(({ failed }) => failed.length)) await file.again();
+if (secondRun) for (const file of files.filter(({ failed }) => failed.length)) await file.again();
 
 const sum = (what) => files.reduce((total, file) => total + what(file), 0);
 const failed = sum((file) => file.failed.length);
-const notes = files.flatMap(({ onlyAlone }) => onlyAlone ?? []);
-writeFileSync(tally, [`${sum((file) => file.passed)} ${failed}`, ...notes, ''].join('\n'));
+const flaky = files.flatMap((file) => file.flaky ?? []);
+writeFileSync(tally, [`${sum((file) => file.passed)} ${failed}`, ...flaky, ''].join('\n'));
 const slowest = [...files].sort((a, b) => b.took - a.took).slice(0, 10);
 appendFileSync(log, `=== the slowest\n${slowest.map(({ path, took }) => `${took.toFixed(1).padStart(7)} s  ${path}\n`).join('')}`);
 process.exitCode = failed ? 1 : 0;

@@ -1,7 +1,10 @@
 // Shows failures of node:test as they come and writes { passed, failed: [name] } to the file that TALLY names.
-// Suites and files are not counted, only what is inside them, unless they fail by themselves.
+// Suites and files are not counted, only what is inside them, unless they fail by themselves. When a `before` hook has
+// failed, the counts so far are written and the line `setUpFailed` is shown: the runner then ends the file.
 import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
+
+export const setUpFailed = '--- ended here, because a set-up failed\n';
 
 const isContainer = (test) =>
   test.details.type === 'suite' || (test.nesting === 0 && /\.test\.m?js$/.test(test.name));
@@ -14,23 +17,30 @@ function describe(error) {
   return text.split('\n').map((line) => '    ' + line).join('\n');
 }
 
+const isSetUp = (error) => error?.failureType === 'hookFailed' && error.message === 'failed running before hook';
+
 export default async function* report(events) {
   let passed = 0;
   const failed = [];
-  const errors = new Map(); // what each file wrote to stderr, told only when the file itself fails
+  const errors = new Map(); // what each file wrote to stderr, shown only when the file itself fails
+  const write = () => writeFileSync(process.env.TALLY, JSON.stringify({ passed, failed }));
   for await (const { type, data } of events) {
     const skipped = data.skip !== undefined || data.todo !== undefined;
     if (type === 'test:pass' && !skipped && !isContainer(data)) {
       passed++;
     } else if (type === 'test:fail' && !skipped) {
       const { error } = data.details;
-      if (error?.failureType === 'subtestsFailed') continue; // told of already
+      if (error?.failureType === 'subtestsFailed') continue; // shown already
       failed.push(data.name);
       yield `--- failed: ${data.name}${place(data)}\n${describe(error)}\n`;
       if (isContainer(data)) yield (errors.get(data.file) ?? []).slice(-40).join('');
+      if (isSetUp(error)) {
+        write();
+        yield setUpFailed;
+      }
     } else if (type === 'test:stderr') {
       errors.set(data.file, [...(errors.get(data.file) ?? []).slice(-100), data.message]);
     }
   }
-  writeFileSync(process.env.TALLY, JSON.stringify({ passed, failed }));
+  write();
 }

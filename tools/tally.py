@@ -2,11 +2,11 @@
 """Counts the single tests inside unit-test programs, and shows those that failed.
 
 usage: tally.py failed TESTLOG.json                  names the programs with failures, one a line, and shows these
-       tally.py sum TALLY TESTLOG.json AGAIN.json     counts; what AGAIN.json tells of a program holds
+       tally.py sum TALLY TESTLOG.json AGAIN.json     counts; of a program in both, AGAIN.json's result counts
 
-A TESTLOG.json is what `meson test` writes about the cmocka programs it ran; TALLY becomes "PASSED FAILED", followed by
-a line about each program that passed only when it was run again. A program that ends badly counts as one failure even
-if all its tests passed, for sanitizers report at the end.
+A TESTLOG.json is what `meson test` writes about the cmocka programs it ran; AGAIN.json need not exist. TALLY becomes
+"PASSED FAILED", followed by a line "flaky: PROGRAM (TESTS)" for each program that passed only the second time. A program
+that ends badly counts as one failure even if all its tests passed: sanitizers report at the end.
 """
 
 import json
@@ -59,26 +59,30 @@ def show(program):
         print("\n".join(lines[-80:]), file=sys.stderr)
 
 
+def short_name(program):
+    return program["name"].rsplit(" / ", 1)[-1]
+
+
 def failed(log):
     for program in programs(log):
         if judge(program)[1]:
             show(program)
-            print(program["name"].rsplit(" / ", 1)[-1])
+            print(short_name(program))
 
 
 def total(tally, log, again):
     second = {program["name"]: judge(program) for program in programs(again)}
-    passed, bad, notes = 0, 0, []
+    passed, bad, flaky = 0, 0, []
     for program in programs(log):
         name = program["name"]
         good, wrong = judge(program)
         if wrong and name in second:
             first, (good, wrong) = wrong, second[name]
             if not wrong:
-                notes.append(f"passed only when run again alone: {name} ({'; '.join(first)})\n")
+                flaky.append(f"flaky: {short_name(program)} ({'; '.join(first)})\n")
         passed, bad = passed + good, bad + len(wrong)
     if log.exists():
-        tally.write_text("".join([f"{passed} {bad}\n", *notes]))
+        tally.write_text("".join([f"{passed} {bad}\n", *flaky]))
 
 
 def main(verb, *paths):

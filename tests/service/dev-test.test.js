@@ -1,4 +1,4 @@
-// What ./dev test makes of tests that fail, fail once, hang or crash, and of programs of unit tests.
+// How ./dev test counts files of tests that fail, fail once, hang, crash or cannot be set up, and programs of unit tests.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -8,24 +8,48 @@ import { describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { temporaryDirectory } from './lib/place.js';
-import { stageOf } from './lib/stage.js';
+import { serve } from './lib/reclaim.js';
+import { Stage, stageOf } from './lib/stage.js';
 
 const tools = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../tools');
 const head = "import { it } from 'node:test'; import fs from 'node:fs'; import assert from 'node:assert/strict';\n";
 const fine = "it('is fine', () => {});\n";
 
 /** Runs files of these contents; what was shown, the exit code, the counts, the notes, and where logs are. */
-function runFiles(t, contents, { seconds = 60 } = {}) {
+function runFiles(t, contents, { seconds = 60, ci = '' } = {}) {
   const home = temporaryDirectory(stageOf(t));
   const at = (name) => path.join(home, name);
   const files = Object.entries(contents).map(([name, text]) => {
     fs.writeFileSync(at(`${name}.test.mjs`), head + text.replaceAll('HOME', home));
     return at(`${name}.test.mjs`);
   });
-  const env = { ...process.env, FILE_SECONDS: String(seconds) };
+  const env = { ...process.env, FILE_SECONDS: String(seconds), CI: ci };
   const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(tools, 'node-tests.mjs'), at('run.log'), at('tally'), ...files], { env, encoding: 'utf8' });
   const [counts, ...notes] = fs.readFileSync(at('tally'), 'utf8').trimEnd().split('\n');
-  return { status, shown: stdout + stderr, counts, notes, log: (name) => fs.readFileSync(at(`run/${name}`), 'utf8') };
+  return { status, shown: stdout + stderr, counts, notes, at, log: (name) => fs.readFileSync(at(`run/${name}`), 'utf8') };
+}
+
+const failsOnce = "it('fails once', () => { fs.appendFileSync('HOME/runs', 'x'); if (fs.readFileSync('HOME/runs', 'utf8') === 'x') assert.fail('the first time'); });\n";
+
+/** A suite whose set-up fails after it has started a process that keeps the file's own process alive. */
+const failingSetUp = `import { spawn } from 'node:child_process'; import { describe, before } from 'node:test';
+describe('cannot be set up', () => {
+  before(async () => {
+    const child = spawn('sleep', ['600']);
+    await new Promise((resolve) => child.once('spawn', resolve));
+    fs.writeFileSync('HOME/pid', String(child.pid));
+    throw new Error('no such tool');
+  });
+  it('is never run', () => fs.writeFileSync('HOME/ran', ''));
+});
+`;
+
+function isRunning(pid) {
+  try {
+    return !/^State:\s+Z/m.test(fs.readFileSync(`/proc/${pid}/status`, 'utf8'));
+  } catch {
+    return false;
+  }
 }
 
 describe('files of tests', () => {
@@ -34,20 +58,37 @@ describe('files of tests', () => {
     assert.deepEqual([status, counts, notes], [0, '3 0', []]);
   });
 
-  it('fail the run when a test fails both times', (t) => {
-    const { status, counts, notes, shown } = runFiles(t, { good: fine, bad: `${fine}it('is wrong', () => assert.fail('so it is'));` });
+  it('fail the run when a test fails, and are not run again', (t) => {
+    const { status, counts, notes, shown, at } = runFiles(t, { good: fine, flaky: fine + failsOnce });
     assert.deepEqual([status, counts, notes], [1, '2 1', []]);
-    assert.match(shown, /failed: is wrong/);
-    assert.match(shown, /so it is/);
+    assert.match(shown, /failed: fails once/);
+    assert.match(shown, /the first time/);
+    assert.equal(fs.readFileSync(at('runs'), 'utf8'), 'x');
   });
 
-  it('pass, and are named, when a test fails among others and not alone', (t) => {
-    const once = "it('is moody', () => { if (!fs.existsSync('HOME/seen')) { fs.writeFileSync('HOME/seen', ''); assert.fail('the first time'); } });";
-    const { status, counts, notes, log } = runFiles(t, { good: fine, moody: fine + once });
+  it('pass with CI=true when the second run passes, and are listed as flaky', (t) => {
+    const { status, counts, notes, log } = runFiles(t, { good: fine, flaky: fine + failsOnce }, { ci: 'true' });
     assert.deepEqual([status, counts], [0, '3 0']);
     assert.equal(notes.length, 1);
-    assert.match(notes[0], /^passed only when run again alone: .*moody\.test\.mjs \(is moody\)$/);
-    assert.match(log('moody.first.log'), /the first time/);
+    assert.match(notes[0], /^flaky: .*flaky\.test\.mjs \(fails once\)$/);
+    assert.match(log('flaky.first.log'), /the first time/);
+  });
+
+  it('fail the run with CI=true when a test fails both times', (t) => {
+    const { status, counts, notes } = runFiles(t, { good: fine, bad: `${fine}it('is wrong', () => assert.fail('always'));` }, { ci: 'true' });
+    assert.deepEqual([status, counts, notes], [1, '2 1', []]);
+  });
+
+  it('end at once, with what they started, when their set-up fails', (t) => {
+    const { status, counts, shown, at } = runFiles(t, { good: fine, setup: failingSetUp });
+    const pid = fs.readFileSync(at('pid'), 'utf8');
+    assert.equal(status, 1);
+    assert.match(counts, /^1 [12]$/);
+    assert.match(shown, /failed: cannot be set up/);
+    assert.match(shown, /no such tool/);
+    assert.doesNotMatch(shown, /not done after/);
+    assert.equal(isRunning(pid), false, `process ${pid} was left running`);
+    assert.equal(fs.existsSync(at('ran')), false);
   });
 
   it('fail the run when they hang', (t) => {
@@ -60,6 +101,15 @@ describe('files of tests', () => {
   it('fail the run when they crash, or cannot be read', (t) => {
     const { status, counts } = runFiles(t, { good: fine, crashes: "process.kill(process.pid, 'SIGKILL');", wrong: 'this is no program' });
     assert.deepEqual([status, counts], [1, '1 2']);
+  });
+});
+
+describe('a test that waits for a server', () => {
+  it('fails at once when the server has ended', async (t) => {
+    const stage = new Stage();
+    t.after(() => stage.end().catch(() => {})); // which finds fault with what the server wrote about its setting
+    const refused = serve(stage, { database: 'postgresql://', env: { RECLAIM_LISTEN: 'no address' } });
+    await assert.rejects(refused, /^Error: the server ended with/);
   });
 });
 
@@ -92,9 +142,65 @@ describe('programs of unit tests', () => {
     assert.equal(sum(t, [program('base/a', 'FAIL', 'OK')]).told, '1 1\n');
   });
 
-  it('are named when they passed only the second time', (t) => {
+  it('are listed as flaky when the second run passed', (t) => {
     const first = [program('base/a', 'FAIL', 'OK', 'FAILED'), program('base/b', 'FAIL', 'FAILED')];
     const { told } = sum(t, first, [program('base/a', 'OK', 'OK', 'OK'), program('base/b', 'FAIL', 'FAILED')]);
-    assert.equal(told, '2 1\npassed only when run again alone: reclaim:unit / base/a (test_1)\n');
+    assert.equal(told, '2 1\nflaky: base/a (test_1)\n');
+  });
+});
+
+/** Runs one of the stages' functions in bash, in a folder of its own, after `stubs` have taken the place of the commands that it would run. */
+function runStage(t, call, stubs, ci) {
+  const home = temporaryDirectory(stageOf(t));
+  fs.symlinkSync(tools, path.join(home, 'tools'));
+  fs.mkdirSync(path.join(home, 'build/logs'), { recursive: true });
+  const script = `set -euo pipefail
+    . tools/setup.sh
+    . tools/stages.sh
+    runs=0
+    ${stubs}
+    flaky=() passed=0 failed=0 stage=unit log=build/logs/unit.log tally=build/logs/unit.tally
+    ${call}
+    printf '%s\n' "runs $runs" "$passed passed, $failed failed" "\${flaky[@]}" >result`;
+  const { status, stderr } = spawnSync('bash', ['-c', script], { cwd: home, env: { ...process.env, CI: ci }, encoding: 'utf8' });
+  assert.equal(status, 0, stderr);
+  return fs.readFileSync(path.join(home, 'result'), 'utf8').trimEnd().split('\n').filter(Boolean);
+}
+
+describe('stages of ./dev test', () => {
+  const json = (...programs) => programs.map((one) => JSON.stringify(one)).join('\n');
+  const good = program('base/a', 'OK', 'OK');
+  const meson = `
+    meson() { printf 'reclaim:unit / %s\\n' base/a base/b; }
+    beside_postgres() {
+        local logbase
+        runs=$((runs + 1))
+        while [[ $1 != --logbase ]]; do shift; done
+        logbase=$2
+        mkdir -p build/asan/meson-logs
+        if [[ $logbase == *-again ]]; then
+            cat >build/asan/meson-logs/$logbase.json <<<'${json(program('base/b', 'OK', 'OK'))}'
+        else
+            cat >build/asan/meson-logs/$logbase.json <<<'${json(good, program('base/b', 'FAIL', 'FAILED'))}'
+            return 1
+        fi
+    }`;
+
+  it('fail when a program of unit tests fails, and do not run it again', (t) => {
+    assert.deepEqual(runStage(t, 'meson_tests asan reclaim', meson, ''), ['runs 1', '1 passed, 1 failed']);
+  });
+
+  it('run a failing program of unit tests once more with CI=true, and list it as flaky', (t) => {
+    assert.deepEqual(runStage(t, 'meson_tests asan reclaim', meson, 'true'), ['runs 2', '2 passed, 0 failed', 'flaky: base/b (test_0)']);
+  });
+
+  const smoke = 'smoke() { runs=$((runs + 1)); echo "run $runs"; [[ $runs -gt 1 ]]; }';
+
+  it('fail when a benchmark fails, and do not run it again', (t) => {
+    assert.deepEqual(runStage(t, 'stage_bench', smoke, ''), ['runs 1', '0 passed, 1 failed']);
+  });
+
+  it('run failing benchmarks once more with CI=true, and list them as flaky', (t) => {
+    assert.deepEqual(runStage(t, 'stage_bench', smoke, 'true'), ['runs 2', '1 passed, 0 failed', 'flaky: bench/run.js --smoke']);
   });
 });

@@ -10,7 +10,7 @@ import path from 'node:path';
 import { tokenOf } from './customers.js';
 import { logFile, repository, temporaryDirectory } from './place.js';
 import { freePort } from './postgres.js';
-import { stageOf, until } from './stage.js';
+import { Ended, stageOf, until } from './stage.js';
 import { keepEnded } from './watchdog.js';
 
 export async function freeUdpPort() {
@@ -96,7 +96,7 @@ export class Kamailio {
     };
     this.stage.after(() => this.stop());
     await until('Kamailio answering', () => {
-      assert.equal(this.ended, undefined, 'Kamailio ended');
+      if (this.ended !== undefined) throw new Ended(`Kamailio ended with ${this.ended}`);
       return this.rpc('core.version');
     });
   }
@@ -153,7 +153,12 @@ export class Phone {
       if (phone.ended === undefined) child.kill('SIGKILL');
       await phone.done;
     });
-    if (scenario.startsWith('callee')) await until('a telephone listening', () => listens(phone.port));
+    if (scenario.startsWith('callee')) {
+      await until('a telephone listening', () => {
+        if (phone.ended !== undefined) throw new Ended(`sipp ended with ${phone.ended}: ${words}`);
+        return listens(phone.port);
+      });
+    }
     return phone;
   }
 

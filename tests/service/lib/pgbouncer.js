@@ -1,6 +1,5 @@
 // PgBouncer in transaction mode in front of a cluster.
 
-import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -8,7 +7,7 @@ import pg from 'pg';
 
 import { isRoot, temporaryDirectory } from './place.js';
 import { asPostgres, freePort } from './postgres.js';
-import { stageOf, until } from './stage.js';
+import { Ended, stageOf, until } from './stage.js';
 import { keepEnded } from './watchdog.js';
 
 export class Pooler {
@@ -45,7 +44,7 @@ logfile = ${path.join(pooler.home, 'log')}
       await exited;
     });
     await until('PgBouncer answering', async () => {
-      assert.equal(child.exitCode, null, `PgBouncer ended: ${fs.readFileSync(path.join(pooler.home, 'log'), 'utf8')}`);
+      if (child.exitCode !== null) throw new Ended(`PgBouncer ended: ${fs.readFileSync(path.join(pooler.home, 'log'), 'utf8')}`);
       const client = new pg.Client({ host: pooler.home, port: pooler.port, user: 'postgres', database: 'postgres' });
       await client.connect();
       await client.end();

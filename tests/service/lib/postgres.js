@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import pg from 'pg';
 
 import { isRoot, logFile, temporaryDirectory } from './place.js';
-import { stageOf, until } from './stage.js';
+import { Ended, stageOf, until } from './stage.js';
 import { keepEnded } from './watchdog.js';
 
 const fixtures = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../fixtures');
@@ -152,7 +152,7 @@ export class Cluster {
       }),
     );
     await until('PostgreSQL answering', () => {
-      assert.ok(this.running, `PostgreSQL ended: ${fs.readFileSync(path.join(this.home, 'log'), 'utf8').slice(-2000)}`);
+      if (!this.running) throw new Ended(`PostgreSQL ended: ${fs.readFileSync(path.join(this.home, 'log'), 'utf8').slice(-2000)}`);
       return this.admin('select 1');
     });
   }

@@ -10,7 +10,7 @@ import amqp from 'amqplib';
 
 import { temporaryDirectory } from './place.js';
 import { freePort } from './postgres.js';
-import { stageOf, until } from './stage.js';
+import { Ended, stageOf, until } from './stage.js';
 import { keepEnded } from './watchdog.js';
 
 const scripts = '/usr/lib/rabbitmq/bin';
@@ -108,6 +108,7 @@ export class Broker {
     await until(
       'RabbitMQ answering',
       async () => {
+        if (!this.process) throw new Ended(`RabbitMQ ended: ${fs.readFileSync(path.join(this.home, 'output'), 'utf8').slice(-2000)}`);
         const connection = await this.connect();
         await connection.close();
         return true;

@@ -9,7 +9,7 @@ import { logFile, reclaimProgram, temporaryDirectory } from './place.js';
 import { request } from './http.js';
 import { canaryKey } from './people.js';
 import { parseMetrics, valueOf } from './prometheus.js';
-import { stageOf, until } from './stage.js';
+import { Ended, stageOf, until } from './stage.js';
 import { keepEnded } from './watchdog.js';
 
 const sanitizer = /(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error:/;
@@ -84,7 +84,7 @@ export class Server {
   }
 
   #stillThere() {
-    if (this.exit) throw new Error(`the server ended with ${JSON.stringify(this.exit)}: ${this.tail()}`);
+    if (this.exit) throw new Ended(`the server ended with ${JSON.stringify(this.exit)}: ${this.tail()}`);
   }
 
   tail() {

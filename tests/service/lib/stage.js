@@ -40,6 +40,9 @@ export function stageOf(scope) {
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
+/** Thrown by what `until` calls, when the process that is waited for has ended: `until` passes it on at once. */
+export class Ended extends Error {}
+
 /** Waits until `look` returns something true, and returns that. The deadline is there to end a test, not to judge speed. */
 export async function until(what, look, deadlineMs = 150_000) {
   const end = performance.now() + deadlineMs;
@@ -49,6 +52,7 @@ export async function until(what, look, deadlineMs = 150_000) {
       const seen = await look();
       if (seen) return seen;
     } catch (fault) {
+      if (fault instanceof Ended) throw fault;
       last = fault;
     }
     if (performance.now() > end) assert.fail(`never saw: ${what}${last ? ` (${last.message})` : ''}`);
