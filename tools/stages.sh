@@ -54,22 +54,25 @@ beside_postgres() { limited tools/with-postgres "$@"; }
 
 # What carries the run's mark, and programs built for tests whose parent is gone.
 still_running() {
-    local pids
+    local pid
     grep -lsz "^TEST_RUN=$run_id\$" /proc/[0-9]*/environ | cut -d/ -f3
-    pids=$(find /proc -maxdepth 2 -name exe -lname "$PWD/build/[at]san/*" 2>/dev/null | cut -d/ -f3 | paste -sd,)
-    [[ -z $pids ]] || ps -o pid=,ppid= -p "$pids" | awk '$2 == 1 { print $1 }'
+    for pid in $(find /proc -maxdepth 2 -name exe -lname "$PWD/build/[at]san/*" 2>/dev/null | cut -d/ -f3); do
+        ! grep -qsE '^PPid:\s1$' "/proc/$pid/status" || echo "$pid"
+    done
 }
 
 # Ends what a stage left behind and says what that was; processes on their way out get a moment.
 end_left_over() {
-    local tries left
+    local tries left pid
     for ((tries = 0; tries < 150; tries++)); do
         [[ -n $(still_running) ]] || return 0
         sleep 0.1
     done
     mapfile -t left < <(still_running)
     say "left running, now ended:"
-    ps -o pid=,args= -p "$(IFS=, && echo "${left[*]}")" || true
+    for pid in "${left[@]}"; do
+        printf '%7d %s\n' "$pid" "$(tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline")"
+    done
     kill -KILL "${left[@]}" 2>/dev/null || true
     return 1
 }
@@ -205,7 +208,7 @@ prepare() { # STAGE...
     local stage build sets=(build run test)
     for stage in "$@"; do
         case ${stage#long-} in
-        browser | fuzz | bench) sets+=("${stage#long-}") ;;
+        browser | fuzz) sets+=("${stage#long-}") ;;
         esac
     done
     need_packages "${sets[@]}"

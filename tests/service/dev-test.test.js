@@ -194,6 +194,12 @@ describe('stages of ./dev test', () => {
     assert.deepEqual(runStage(t, 'meson_tests asan reclaim', meson, 'true'), ['runs 2', '2 passed, 0 failed', 'flaky: base/b (test_0)']);
   });
 
+  it('end and name the processes that a test left running', (t) => {
+    const left = 'TEST_RUN=$run_id command sleep 600 & left=$!; sleep() { :; }';
+    const ends = 'end_left_over >named && failed=9; grep -q "^ *$left sleep 600 $" named; wait $left || passed=$?';
+    assert.deepEqual(runStage(t, ends, left, ''), ['runs 0', '137 passed, 0 failed']);
+  });
+
   const smoke = 'smoke() { runs=$((runs + 1)); echo "run $runs"; [[ $runs -gt 1 ]]; }';
 
   it('fail when a benchmark fails, and do not run it again', (t) => {
