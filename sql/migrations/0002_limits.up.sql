@@ -36,23 +36,22 @@ LANGUAGE sql STABLE
 AS $$
   SELECT coalesce(r.last_at, r.bucket_time), r.count
   FROM reclaim.rate_limits r
-  WHERE r.key = p_key AND r.bucket_time > p_now - pg_catalog.make_interval(secs => p_seconds * 1.01)
+  WHERE r.key = p_key AND r.bucket_time > p_now - pg_catalog.make_interval(secs => p_seconds * 1.01::float8)
     AND coalesce(r.last_at, r.bucket_time) > p_now - pg_catalog.make_interval(secs => p_seconds)
 $$;
 
--- Microseconds until a key that counts p_count has room for one, no row when it has some: its rows leave the window in
--- the order of their last admissions, and enough of them must have left. Never more than the window: a last admission
--- that lies ahead, on a clock that was set back, is taken to be now. Inlined likewise.
+-- Microseconds until a key that counts p_count, its limit or more, has room for one: its rows leave the window in the
+-- order of their last admissions, and enough of them must have left. Never more than the window: a last admission that
+-- lies ahead, on a clock that was set back, is taken to be now. Inlined likewise.
 CREATE FUNCTION reclaim.limit_wait(p_key text, p_limit integer, p_seconds integer, p_count integer, p_now timestamptz)
 RETURNS TABLE (wait_us bigint)
 LANGUAGE sql STABLE
 AS $$
-  SELECT pg_catalog.ceil(extract(epoch FROM least(b.last_at, p_now) + pg_catalog.make_interval(secs => p_seconds) - p_now)
-    * 1000000)::bigint
+  SELECT pg_catalog.round(1000000 * pg_catalog.date_part('epoch',
+    least(b.last_at, p_now) + pg_catalog.make_interval(secs => p_seconds) - p_now))::bigint
   FROM (
     SELECT r.last_at, pg_catalog.sum(r.count) OVER (ORDER BY r.last_at) AS left_by_then
     FROM reclaim.limit_rows(p_key, p_seconds, p_now) r
-    WHERE p_count >= p_limit
   ) b
   WHERE p_count - b.left_by_then < p_limit
   ORDER BY b.last_at
@@ -135,19 +134,19 @@ BEGIN
   INSERT INTO reclaim.rate_limits AS r (key, bucket_time, count, last_at)
   SELECT k.key, CASE WHEN k.most <= 100 THEN v_now
       ELSE date_bin(k.width, v_now - interval '1 microsecond', timestamptz 'epoch') + k.width END, k.charged, v_now
-  FROM (SELECT u.key, u.most, u.charged, make_interval(secs => u.seconds / 100.0) AS width
+  FROM (SELECT u.key, u.most, u.charged, make_interval(secs => u.seconds / 100.0::float8) AS width
     FROM unnest(p_keys, p_limits, p_windows, v_charged) AS u(key, most, seconds, charged) WHERE u.charged > 0) k
   ON CONFLICT (key, bucket_time) DO UPDATE
   SET count = r.count + excluded.count, last_at = greatest(r.last_at, excluded.last_at);
 
   SELECT
-    array_agg(ceil(extract(epoch FROM k.oldest + make_interval(secs => k.seconds) - v_now) * 1000000)::bigint
+    array_agg(round(1000000 * date_part('epoch', k.oldest + make_interval(secs => k.seconds) - v_now))::bigint
       ORDER BY k.k),
-    array_agg(coalesce(w.wait_us, 0) ORDER BY k.k)
-  INTO leaves_us, waits_us
+    array_agg(CASE WHEN k.count < k.most THEN 0 ELSE coalesce(
+      (SELECT w.wait_us FROM reclaim.limit_wait(k.key, k.most, k.seconds, k.count, v_now) w), 0) END ORDER BY k.k)
+  INTO leaves_us, waits_us -- no wait for a key that was reset meanwhile
   FROM unnest(p_keys, p_limits, p_windows, v_count, v_oldest) WITH ORDINALITY
-    AS k(key, most, seconds, count, oldest, k)
-  LEFT JOIN LATERAL reclaim.limit_wait(k.key, k.most, k.seconds, k.count, v_now) w ON true;
+    AS k(key, most, seconds, count, oldest, k);
 END
 $$;
 
@@ -180,7 +179,7 @@ BEGIN
   WHERE r.key = p_key AND r.bucket_time <= v_old AND coalesce(r.last_at, r.bucket_time) <= v_old;
 
   RETURN QUERY SELECT v_decision.admitted[1], v_decision.counts[1],
-    CASE WHEN v_decision.admitted[1] THEN 0 ELSE ceil(v_decision.waits_us[1] / 1000000.0)::integer END;
+    CASE WHEN v_decision.admitted[1] THEN 0 ELSE greatest(1, ceil(v_decision.waits_us[1] / 1000000.0)::integer) END;
 END
 $$;
 

@@ -20,10 +20,10 @@ static const struct statement prune = {
 
 static const struct statement look = {
     .name = "limits_look",
-    .sql = "SELECT c.count, coalesce(w.wait_us, 0) AS wait_us"
+    .sql = "SELECT c.count, CASE WHEN c.count < $2::int4 THEN 0 ELSE coalesce((SELECT w.wait_us"
+           "  FROM reclaim.limit_wait($1, $2::int4, $3::int4, c.count, c.now) w), 0) END AS wait_us"
            " FROM (SELECT coalesce(sum(r.count), 0)::int4 AS count, t.now FROM (SELECT reclaim.limit_clock() AS now) t"
-           "  LEFT JOIN LATERAL reclaim.limit_rows($1, $3::int4, t.now) r ON true GROUP BY t.now) c"
-           " LEFT JOIN LATERAL reclaim.limit_wait($1, $2::int4, $3::int4, c.count, c.now) w ON true",
+           "  LEFT JOIN LATERAL reclaim.limit_rows($1, $3::int4, t.now) r ON true GROUP BY t.now) c",
     .params = 3,
     .columns = "count:int4 wait_us:int8",
 };
