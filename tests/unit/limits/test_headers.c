@@ -1,6 +1,5 @@
 #include "limits/headers.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -77,7 +76,8 @@ static int64_t reset_told(struct ticket *t, int64_t held_ns)
     if (held_ns)
         rq.hold = (struct hold){.until_ns = clock_ns() + held_ns, .step_ns = held_ns};
     limit_headers(&rq, t);
-    int64_t told_s = atoll(header(&rq, "X-RateLimit-Reset"));
+    int64_t told_s = 0;
+    assert_int_equal(str_to_i64(str_of(header(&rq, "X-RateLimit-Reset")), 0, INT64_MAX, &told_s), OK);
     arena_free(rq.arena);
     return told_s;
 }
