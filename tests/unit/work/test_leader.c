@@ -78,7 +78,8 @@ static void a_leader_whose_connection_is_cut_leads_no_more_until_it_has_the_lock
     assert_true(comes_to_lead(l));
     struct pg *pg = must_connect(shared_url(), PG_PREPARE_OFF);
     must_run(pg, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
-                 " AND pid <> pg_backend_pid();"
+                 " AND pid <> pg_backend_pid()"
+                 " AND database = (SELECT oid FROM pg_database WHERE datname = current_database());"
                  "SELECT pg_advisory_lock(7233173838382854241)");
     assert_refused(l);
     pg_free(pg);
