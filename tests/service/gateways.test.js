@@ -12,7 +12,7 @@ import { addCustomer, addKey, asKey, asUser, env, freeze } from './lib/customers
 import { repository, temporaryDirectory } from './lib/place.js';
 import { Cluster, freePort } from './lib/postgres.js';
 import { serve } from './lib/reclaim.js';
-import { Stage, until } from './lib/stage.js';
+import { Ended, Stage, until } from './lib/stage.js';
 import { keepEnded } from './lib/watchdog.js';
 
 /** An answer that is not Reclaim's own, so not held against the description. */
@@ -64,7 +64,7 @@ async function startProgram(stage, port, program, args, options) {
     clearTimeout(timer);
   });
   await until(`${program} answering`, async () => {
-    assert.equal(child.exitCode, null, `${program} ended: ${Buffer.concat(log)}`);
+    if (child.exitCode !== null) throw new Ended(`${program} ended: ${Buffer.concat(log)}`);
     return ask(port);
   });
 }
