@@ -16,13 +16,16 @@ LANGUAGE plpgsql STABLE STRICT SET search_path = pg_catalog
 AS $$
 DECLARE
   v_needed "char"[] := CASE p_command WHEN 'SELECT' THEN '{r}' WHEN 'UPDATE' THEN '{r,w}' WHEN 'DELETE' THEN '{r,d}' END;
-  v_kind "char" := (SELECT relkind FROM pg_class WHERE oid = p_table);
 BEGIN
   IF v_needed IS NULL THEN
     RAISE EXCEPTION 'sees_all_rows knows SELECT, UPDATE and DELETE, not %', p_command
       USING ERRCODE = 'invalid_parameter_value';
   END IF;
-  IF v_kind = 'v' THEN
+  -- Asked for every request, and nearly always the answer: a table, which has a file where a view has none.
+  IF pg_relation_filenode(p_table) IS NOT NULL AND NOT row_security_active(p_table) THEN
+    RETURN true;
+  END IF;
+  IF EXISTS (SELECT FROM pg_class WHERE oid = p_table AND relkind = 'v') THEN
     RETURN NOT EXISTS (
       SELECT FROM pg_class v JOIN pg_roles o ON o.oid = v.relowner JOIN pg_rewrite w ON w.ev_class = v.oid
       JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid AND d.refclassid = 'pg_class'::regclass
