@@ -98,17 +98,17 @@ static void ask(struct caller *c)
     char email[48];
     int len = snprintf(email, sizeof email, "person%06" PRIu64 "@example.com", person);
     c->ticket = (struct ticket){.decided = decided};
-    ticket_charge(in->admission, &c->ticket, charge_global());
-    ticket_charge(in->admission, &c->ticket, charge_ip(TIER_IP, &key, &client));
-    ticket_charge(in->admission, &c->ticket, charge_email(TIER_EMAIL, &key, (struct str){email, (size_t)len}));
+    ticket_count_in(in->admission, &c->ticket, counted_globally());
+    ticket_count_in(in->admission, &c->ticket, counted_by_ip(TIER_IP, &key, &client));
+    ticket_count_in(in->admission, &c->ticket, counted_by_email(TIER_EMAIL, &key, (struct str){email, (size_t)len}));
     admission_ask(in->admission, &c->ticket);
 }
 
-static void count(struct tally *t, enum verdict verdict)
+static void count(struct tally *t, enum admission_verdict verdict)
 {
-    t->admitted += verdict == VERDICT_ADMITTED;
-    t->refused += verdict == VERDICT_REFUSED;
-    t->faults += verdict == VERDICT_FAULT;
+    t->admitted += verdict == ADMISSION_GRANTED;
+    t->refused += verdict == ADMISSION_REFUSED;
+    t->faults += verdict == ADMISSION_FAILED;
 }
 
 static void *keep_asking(void *context)
@@ -149,7 +149,7 @@ static void await_database(const struct instance *in)
 static void instance_open(struct instance *in, const struct plan *p, int64_t number)
 {
     struct why why = {""};
-    struct pool_config pool = {.url = p->url, .connections = (int)p->connections, .queue_room = QUEUE_ROOM};
+    struct pool_config pool = {.url = p->url, .connections = (int)p->connections, .queue_capacity = QUEUE_ROOM};
     in->plan = p;
     in->draw = UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(number + 1);
     in->callers = p->callers / p->instances + (number < p->callers % p->instances);

@@ -179,10 +179,10 @@ static void caller_read(struct load *l, struct caller *c)
 {
     static char thrown_away[65536];
     while (c->state == CALLER_WAITING) {
-        size_t room = c->reading_body ? sizeof thrown_away : sizeof c->head - c->head_len;
-        if (c->reading_body && room > c->body_left)
-            room = c->body_left;
-        ssize_t got = recv(c->fd, c->reading_body ? thrown_away : c->head + c->head_len, room, 0);
+        size_t size = c->reading_body ? sizeof thrown_away : sizeof c->head - c->head_len;
+        if (c->reading_body && size > c->body_left)
+            size = c->body_left;
+        ssize_t got = recv(c->fd, c->reading_body ? thrown_away : c->head + c->head_len, size, 0);
         if (got < 0 && (errno == EAGAIN || errno == EINTR))
             return;
         if (got <= 0) {

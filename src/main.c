@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "base/defs.h"
-#include "ops/commands.h"
-#include "ops/options.h"
-#include "ops/serve.h"
-#include "ops/settings.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "server/serve.h"
+#include "settings/settings.h"
 
 static int command_serve(int argc, char **argv)
 {

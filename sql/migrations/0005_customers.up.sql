@@ -62,7 +62,7 @@ LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog
 AS $$ SELECT p_time > now() + interval '1 year' OR p_time < '1970-01-02 00:00:00+00' $$;
 
 -- Status and tm_delete go together whoever writes them; every change grows the version, and a change of state leaves the
--- transaction that made it, for those who read only what is new (src/auth/frozen.c).
+-- transaction that made it, for those who read only what is new (src/gate/frozen_customers.c).
 CREATE FUNCTION reclaim.customer_settle() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$

@@ -169,7 +169,7 @@ AS $$
 $$;
 
 -- Ends these customers, whose rows the caller has locked and found fit to go. p_sealed: for each the sealed address that the
--- last mail goes to (src/customers/farewell.h), or null for none. All of it is one transaction's: the state, nothing
+-- last mail goes to (src/customers/last_mail.h), or null for none. All of it is one transaction's: the state, nothing
 -- personal left, credentials and login gone, the event, the audit, and what the cascade has to do.
 CREATE FUNCTION reclaim.delete_customers(p_ids uuid[], p_sealed text[], p_action text, p_actor text, p_actor_id uuid,
   p_correlation_id uuid) RETURNS integer

@@ -8,7 +8,7 @@ CREATE FUNCTION pg_temp.at(minute numeric) RETURNS timestamptz LANGUAGE sql IMMU
 AS $$ SELECT '2031-01-01 00:00:00+00'::timestamptz + minute * interval '1 minute' $$;
 CREATE FUNCTION pg_temp.go(minute numeric) RETURNS void LANGUAGE plpgsql
 AS $$ BEGIN PERFORM set_config('test.now', pg_temp.at(minute)::text, true); END $$;
--- As src/customers/change.c does it.
+-- As src/customers/freeze.c does it.
 CREATE FUNCTION pg_temp.freeze(id uuid) RETURNS void LANGUAGE sql AS $$
   UPDATE reclaim.customer_customers c SET status = 'frozen', tm_deletion_scheduled = clock_timestamp(),
     frozen_billing_at = clock_timestamp() WHERE c.id = $1;

@@ -15,7 +15,7 @@
 
 struct block {
     alignas(max_align_t) struct block *next;
-    size_t room;
+    size_t capacity;
     char bytes[];
 };
 
@@ -62,8 +62,8 @@ void arena_free(struct arena *a)
     while (a->blocks) {
         struct block *b = a->blocks;
         a->blocks = b->next;
-        first -= sizeof *b + b->room;
-        wipe(b->bytes, b->room);
+        first -= sizeof *b + b->capacity;
+        wipe(b->bytes, b->capacity);
         free(b);
     }
     wipe(a->bytes, first);
@@ -88,17 +88,17 @@ static struct block *block_new(struct arena *a, size_t size)
         return NULL;
     may -= sizeof(struct block);
 
-    size_t room = size > a->held ? size : a->held;
-    if (room > may)
-        room = may;
-    struct block *b = malloc(sizeof *b + room);
+    size_t capacity = size > a->held ? size : a->held;
+    if (capacity > may)
+        capacity = may;
+    struct block *b = malloc(sizeof *b + capacity);
     if (!b)
         return NULL;
-    b->room = room;
+    b->capacity = capacity;
     b->next = a->blocks;
     a->blocks = b;
-    a->held += sizeof *b + room;
-    ASAN_POISON_MEMORY_REGION(b->bytes, room);
+    a->held += sizeof *b + capacity;
+    ASAN_POISON_MEMORY_REGION(b->bytes, capacity);
     return b;
 }
 
@@ -115,9 +115,9 @@ static char *carve(struct arena *a, size_t size, size_t align)
             return NULL;
         at = b->bytes;
         /* Go on with whichever has more left: one large take must not waste the rest of the bytes in use. */
-        if (b->room - size > left(a)) {
+        if (b->capacity - size > left(a)) {
             a->next = at + size;
-            a->end = b->bytes + b->room;
+            a->end = b->bytes + b->capacity;
         }
     }
     a->used += size;

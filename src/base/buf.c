@@ -11,10 +11,10 @@ struct buf buf_new(size_t ceiling)
     return (struct buf){.ceiling = ceiling < SIZE_MAX ? ceiling : SIZE_MAX - 1};
 }
 
-struct buf buf_over(char *at, size_t room)
+struct buf buf_over(char *at, size_t capacity)
 {
     at[0] = '\0';
-    return (struct buf){.at = at, .room = room, .ceiling = room - 1};
+    return (struct buf){.at = at, .capacity = capacity, .ceiling = capacity - 1};
 }
 
 /* Buffers carry codes and tokens: what they leave behind in the heap is wiped. */
@@ -22,7 +22,7 @@ static void release(struct buf *b)
 {
     if (!b->at)
         return;
-    explicit_bzero(b->at, b->room);
+    explicit_bzero(b->at, b->capacity);
     free(b->at);
 }
 
@@ -46,15 +46,15 @@ static bool grow(struct buf *b, size_t more)
         b->failed = ERR_MEMORY;
         return false;
     }
-    if (b->len + more < b->room)
+    if (b->len + more < b->capacity)
         return true;
 
-    size_t room = b->room < 64 ? 64 : b->room;
-    while (room <= b->len + more)
-        room = room > SIZE_MAX / 2 ? SIZE_MAX : room * 2;
-    if (room > b->ceiling + 1)
-        room = b->ceiling + 1;
-    char *at = malloc(room);
+    size_t capacity = b->capacity < 64 ? 64 : b->capacity;
+    while (capacity <= b->len + more)
+        capacity = capacity > SIZE_MAX / 2 ? SIZE_MAX : capacity * 2;
+    if (capacity > b->ceiling + 1)
+        capacity = b->ceiling + 1;
+    char *at = malloc(capacity);
     if (!at) {
         b->failed = ERR_MEMORY;
         return false;
@@ -63,7 +63,7 @@ static bool grow(struct buf *b, size_t more)
         memcpy(at, b->at, b->len);
     release(b);
     b->at = at;
-    b->room = room;
+    b->capacity = capacity;
     return true;
 }
 

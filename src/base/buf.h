@@ -6,13 +6,13 @@
 
 struct buf {
     char *at;
-    size_t len, room, ceiling;
+    size_t len, capacity, ceiling;
     enum err failed; /* ERR_MEMORY once the ceiling or memory was reached; then nothing more is added */
 };
 
 struct buf buf_new(size_t ceiling); /* takes no memory yet */
-/* Over the caller's memory: holds up to room - 1 bytes and is never freed. room > 0. */
-struct buf buf_over(char *at, size_t room);
+/* Over the caller's memory: holds up to capacity - 1 bytes and is never freed. capacity > 0. */
+struct buf buf_over(char *at, size_t capacity);
 void buf_free(struct buf *b);
 void buf_cleanup(struct buf *b); /* for AUTO(buf) struct buf b = buf_new(...) */
 /* Each adds all or nothing; what it adds must not lie in the buffer itself. */

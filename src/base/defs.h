@@ -1,4 +1,4 @@
-/* Attributes and small macros that every room uses. */
+/* Attributes and small macros that every folder uses. */
 #ifndef BASE_DEFS_H
 #define BASE_DEFS_H
 

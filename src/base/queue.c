@@ -12,7 +12,7 @@
 struct queue {
     pthread_mutex_t lock;
     pthread_cond_t changed; /* an item was pushed, or the queue closed */
-    size_t room, first, count;
+    size_t capacity, first, count;
     bool closed;
     void *items[]; /* a ring */
 };
@@ -28,14 +28,14 @@ static bool init_changed(pthread_cond_t *changed)
     return made;
 }
 
-struct queue *queue_new(size_t room)
+struct queue *queue_new(size_t capacity)
 {
-    if (room > (SIZE_MAX - sizeof(struct queue)) / sizeof(void *))
+    if (capacity > (SIZE_MAX - sizeof(struct queue)) / sizeof(void *))
         return NULL;
-    struct queue *q = malloc(sizeof *q + room * sizeof q->items[0]);
+    struct queue *q = malloc(sizeof *q + capacity * sizeof q->items[0]);
     if (!q)
         return NULL;
-    *q = (struct queue){.room = room};
+    *q = (struct queue){.capacity = capacity};
     if (!init_changed(&q->changed)) {
         free(q);
         return NULL;
@@ -63,10 +63,10 @@ enum err queue_push(struct queue *q, void *item)
     (void)pthread_mutex_lock(&q->lock);
     if (q->closed) {
         e = ERR_CLOSED;
-    } else if (q->count == q->room) {
+    } else if (q->count == q->capacity) {
         e = ERR_FULL;
     } else {
-        q->items[(q->first + q->count) % q->room] = item;
+        q->items[(q->first + q->count) % q->capacity] = item;
         q->count++;
         (void)pthread_cond_signal(&q->changed);
     }
@@ -104,7 +104,7 @@ enum err queue_pop(struct queue *q, int64_t deadline_ns, void **ret)
     wait_for_item(q, deadline_ns);
     if (q->count > 0) {
         *ret = q->items[q->first];
-        q->first = (q->first + 1) % q->room;
+        q->first = (q->first + 1) % q->capacity;
         q->count--;
     } else {
         e = q->closed ? ERR_CLOSED : ERR_TIMEOUT;

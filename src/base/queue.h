@@ -8,7 +8,7 @@
 
 struct queue;
 
-struct queue *queue_new(size_t room) MUST_CHECK;
+struct queue *queue_new(size_t capacity) MUST_CHECK;
 void queue_free(struct queue *q); /* items still inside are the caller's */
 
 enum err queue_push(struct queue *q, void *item) MUST_CHECK; /* ERR_FULL, ERR_CLOSED */

@@ -70,11 +70,11 @@ bool str_split(struct str *rest, char separator, struct str *ret_part)
     return true;
 }
 
-enum err str_copy(struct str s, char *into, size_t room)
+enum err str_copy(struct str s, char *into, size_t size)
 {
     if (s.len > 0 && memchr(s.at, '\0', s.len))
         return ERR_INPUT;
-    if (s.len >= room)
+    if (s.len >= size)
         return ERR_FULL;
     if (s.len > 0)
         memcpy(into, s.at, s.len);

@@ -26,7 +26,7 @@ struct str str_trim(struct str s); /* space, tab, CR, LF, FF, VT at both ends */
 bool str_split(struct str *rest, char separator, struct str *ret_part);
 
 /* Copies with a NUL; ERR_FULL when it does not fit, ERR_INPUT when s holds a NUL. */
-enum err str_copy(struct str s, char *into, size_t room) MUST_CHECK;
+enum err str_copy(struct str s, char *into, size_t size) MUST_CHECK;
 void str_lower(char *at, size_t len); /* ASCII only, in place */
 
 bool str_is_utf8(struct str s); /* no overlong forms, surrogates or values past U+10FFFF */

@@ -1,24 +1,24 @@
 #include "customers/customers.h"
 
-#include "auth/verifier.h"
 #include "base/clock.h"
+#include "credentials/verifier.h"
 #include "customers/statements.h"
 
 #define VERIFIER_THREADS 2
 
-enum err customers_open(struct customers *room, struct pool *pool, struct engine *engine)
+enum err customers_open(struct customers *context, struct pool *pool, struct engine *engine)
 {
-    room->engine = engine;
-    if (!(room->verifier = verifier_start(VERIFIER_THREADS, NULL)))
+    context->engine = engine;
+    if (!(context->verifier = verifier_start(VERIFIER_THREADS, NULL)))
         return ERR_MEMORY;
-    atomic_store(&room->pool, pool);
+    atomic_store(&context->pool, pool);
     return OK;
 }
 
-void customers_close(struct customers *room)
+void customers_close(struct customers *context)
 {
-    verifier_stop(room->verifier);
-    room->verifier = NULL;
+    verifier_stop(context->verifier);
+    context->verifier = NULL;
 }
 
 struct actor actor_of(struct request *rq, const struct caller *caller)
@@ -31,9 +31,9 @@ struct actor actor_of(struct request *rq, const struct caller *caller)
                           .correlation_id = rq->correlation_id};
 }
 
-struct change_needs customers_needs(struct customers *room)
+struct change_needs customers_needs(struct customers *context)
 {
-    return (struct change_needs){.post = room->post, .engine = room->engine, .hangup = room->hangup};
+    return (struct change_needs){.post = context->post, .engine = context->engine, .hangup = context->hangup};
 }
 
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns)

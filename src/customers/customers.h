@@ -2,20 +2,20 @@
 #ifndef CUSTOMERS_CUSTOMERS_H
 #define CUSTOMERS_CUSTOMERS_H
 
-#include "auth/who.h"
-#include "customers/change.h"
+#include "customers/freeze.h"
+#include "gate/authenticate.h"
 #include "limits/admission.h"
 
 struct verifier;
 
 struct customers {
-    struct who *who;
+    struct authenticator *authenticator;
     struct admission *admission;
     const struct digest *identifier_key; /* hashes addresses and clients for the limits */
     const struct digest *token_key;      /* signs what login hands out */
     struct post *post;
-    const struct work_kind *hangup;    /* see struct change_needs */
-    const struct digest *farewell_key; /* seals the address of the last mail (customers/farewell.h) */
+    const struct work_kind *hangup;     /* see struct change_needs */
+    const struct digest *last_mail_key; /* seals the address of the last mail (customers/last_mail.h) */
     _Atomic int64_t grace_ms;
     _Atomic(struct pool *) pool; /* NULL until the database is ready */
     struct engine *engine;
@@ -23,13 +23,13 @@ struct customers {
 };
 
 /* The database and the work engine are ready. */
-enum err customers_open(struct customers *room, struct pool *pool, struct engine *engine) MUST_CHECK;
-void customers_close(struct customers *room); /* after the last request */
+enum err customers_open(struct customers *context, struct pool *pool, struct engine *engine) MUST_CHECK;
+void customers_close(struct customers *context); /* after the last request */
 
-/* POST /auth/login; anyone may ask. Its route's room is a struct customers. */
+/* POST /auth/login; anyone may ask. Its route's context is a struct customers. */
 void login_handle(struct request *rq);
 
-/* Behind who_guard: */
+/* Behind authenticate_guarded: */
 void unregister_handle(struct request *rq, const struct caller *caller, void *customers);  /* POST /auth/unregister */
 void recover_own_handle(struct request *rq, const struct caller *caller, void *customers); /* DELETE /auth/unregister */
 void customer_show_handle(struct request *rq, const struct caller *caller, void *customers);
@@ -37,19 +37,20 @@ void customers_list_handle(struct request *rq, const struct caller *caller, void
 void customer_freeze_handle(struct request *rq, const struct caller *caller, void *customers);
 void customer_recover_handle(struct request *rq, const struct caller *caller, void *customers);
 void customer_delete_handle(struct request *rq, const struct caller *caller, void *customers);
-void customer_hold_handle(struct request *rq, const struct caller *caller, void *customers);
-void customer_unhold_handle(struct request *rq, const struct caller *caller, void *customers);
+void customer_legal_hold_handle(struct request *rq, const struct caller *caller, void *customers);
+void customer_legal_unhold_handle(struct request *rq, const struct caller *caller, void *customers);
 
 /* What the handlers share: */
 struct actor actor_of(struct request *rq, const struct caller *caller);
-struct change_needs customers_needs(struct customers *room);
+struct change_needs customers_needs(struct customers *context);
 
 /* Composes the mails of customers for items that were taken over; mail_settings.compose. The context is a struct
- * customers. ERR_INPUT for templates of other rooms. */
+ * customers. ERR_INPUT for templates of other folders. */
 enum err customers_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret);
 /* Drops audit rows that are old enough. */
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns) MUST_CHECK;
 
+extern const struct statement customer_show; /* $1 id → object status */
 extern const struct statement *const customers_statements[];
 extern const size_t customers_statement_count;
 

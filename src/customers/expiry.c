@@ -6,8 +6,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "customers/ending.h"
-#include "customers/farewell.h"
+#include "customers/delete.h"
+#include "customers/last_mail.h"
 #include "pg/tx.h"
 
 #define BATCH 500
@@ -53,23 +53,23 @@ static const struct statement expiry_lock = {
     .columns = "id:uuid after:text email:text",
 };
 
-const struct statement ending_delete = {
-    .name = "ending_delete",
+const struct statement customers_delete = {
+    .name = "customers_delete",
     .sql = "SELECT reclaim.delete_customers($1::uuid[], $2::text[], $3, $4, $5::uuid, $6::uuid) AS deleted",
     .params = 6,
     .columns = "deleted:int4",
 };
 
 const struct statement *const expiry_statements[] = {
-    &expiry_count,   &expiry_list,    &expiry_lock, &ending_delete,        &ending_lock, &ending_show,
-    &ending_redrive, &ending_reminds, &holding_set, &farewell_forget_dead, &holding_log,
+    &expiry_count,     &expiry_list,       &expiry_lock,    &customers_delete,     &deletion_lock,  &deletion_show,
+    &deletion_redrive, &reminders_promise, &legal_hold_set, &last_mail_prune_dead, &legal_hold_log,
 };
 const size_t expiry_statement_count = COUNT_OF(expiry_statements);
 
-void ending_add(const struct ending *needs, const char *id, struct str email, struct buf *ids, struct buf *sealed)
+void deletion_add(const struct deletion *needs, const char *id, struct str email, struct buf *ids, struct buf *sealed)
 {
     char box[FAREWELL_SEALED_MAX];
-    bool mail = needs->farewell_key && farewell_seal(needs->farewell_key, id, email, box) == OK;
+    bool mail = needs->last_mail_key && last_mail_seal(needs->last_mail_key, id, email, box) == OK;
     buf_addf(ids, "%s%s", ids->len ? "," : "{", id);
     buf_addf(sealed, "%s%s", sealed->len ? "," : "{", mail ? box : "NULL");
 }
@@ -93,7 +93,7 @@ struct batch_end { /* where a batch ended, if it commits */
     char after[48], id[37];
 };
 
-static enum err lock_batch(const struct ending *needs, struct tx *tx, const struct expiry_pass *p, struct buf *ids,
+static enum err lock_batch(const struct deletion *needs, struct tx *tx, const struct expiry_pass *p, struct buf *ids,
                            struct buf *sealed, struct batch_end *ret)
 {
     struct pg_call rows = {
@@ -104,7 +104,7 @@ static enum err lock_batch(const struct ending *needs, struct tx *tx, const stru
     if (e || rows.rows == 0)
         return e;
     for (int row = 0; row < rows.rows; row++)
-        ending_add(needs, pg_get(&rows, row, 0).at, pg_get(&rows, row, 2), ids, sealed);
+        deletion_add(needs, pg_get(&rows, row, 0).at, pg_get(&rows, row, 2), ids, sealed);
     buf_addz(ids, "}");
     buf_addz(sealed, "}");
     ret->count = rows.rows;
@@ -114,8 +114,8 @@ static enum err lock_batch(const struct ending *needs, struct tx *tx, const stru
     return OK;
 }
 
-static enum err delete_batch(const struct ending *needs, struct pg *pg, const char *actor, const struct expiry_pass *p,
-                             char sqlstate[6], struct batch_end *ret)
+static enum err delete_batch(const struct deletion *needs, struct pg *pg, const char *actor,
+                             const struct expiry_pass *p, char sqlstate[6], struct batch_end *ret)
 {
     AUTO(buf) struct buf ids = buf_new(ARRAY_BYTES);
     AUTO(buf) struct buf sealed = buf_new(ARRAY_BYTES);
@@ -124,7 +124,7 @@ static enum err delete_batch(const struct ending *needs, struct pg *pg, const ch
     enum err e = lock_batch(needs, tx, p, &ids, &sealed, ret);
     if (e || ret->count == 0)
         return e;
-    struct pg_call call = {.ask = &ending_delete,
+    struct pg_call call = {.ask = &customers_delete,
                            .args = {pg_text(buf_str(&ids).at), pg_text(buf_str(&sealed).at), pg_text("expire"),
                                     pg_text(actor), pg_null(), pg_null()}};
     e = tx_commit(tx, &call, 1);
@@ -138,7 +138,7 @@ static void move_on(struct expiry_pass *p, const struct batch_end *end)
     memcpy(p->after_id, end->id, sizeof p->after_id);
 }
 
-enum err expiry_step(const struct ending *needs, struct pg *pg, const char *actor, struct expiry_pass *p)
+enum err expiry_step(const struct deletion *needs, struct pg *pg, const char *actor, struct expiry_pass *p)
 {
     struct batch_end end;
     char sqlstate[6] = "";
@@ -168,7 +168,7 @@ enum err expiry_step(const struct ending *needs, struct pg *pg, const char *acto
     return OK;
 }
 
-enum err expiry_run(const struct ending *needs, struct pg *pg, int64_t grace_ms, struct shift *shift)
+enum err expiry_run(const struct deletion *needs, struct pg *pg, int64_t grace_ms, struct shift *shift)
 {
     struct expiry_pass p;
     enum err e = expiry_begin(pg, grace_ms, clock_ns() + BATCH_NS, &p);

@@ -4,14 +4,14 @@
 #define CUSTOMERS_EXPIRY_H
 
 #include "base/digest.h"
-#include "customers/change.h"
+#include "customers/freeze.h"
 #include "work/shift.h"
 
 /* What it needs; the rest is the database's. */
-struct ending {
-    const struct digest *farewell_key; /* NULL: no last mails */
-    struct engine *engine;             /* NULL at the command line */
-    const struct work_kind *hangup;    /* ends the calls of one who was active; NULL where there is none */
+struct deletion {
+    const struct digest *last_mail_key; /* NULL: no last mails */
+    struct engine *engine;              /* NULL at the command line */
+    const struct work_kind *hangup;     /* ends the calls of one who was active; NULL where there is none */
 };
 
 /* A pass over the customers that are due, in the order of their schedules. Zero at first. */
@@ -28,24 +28,26 @@ struct expiry_pass {
 /* Counts what is due. */
 enum err expiry_begin(struct pg *pg, int64_t grace_ms, int64_t deadline_ns, struct expiry_pass *ret) MUST_CHECK;
 /* One batch, one transaction. A customer that cannot be deleted is logged, counted and passed over. */
-enum err expiry_step(const struct ending *needs, struct pg *pg, const char *actor, struct expiry_pass *pass) MUST_CHECK;
+enum err expiry_step(const struct deletion *needs, struct pg *pg, const char *actor,
+                     struct expiry_pass *pass) MUST_CHECK;
 
 /* The leader's: a pass, with its progress in the metrics, as long as the shift goes on. */
-enum err expiry_run(const struct ending *needs, struct pg *pg, int64_t grace_ms, struct shift *shift) MUST_CHECK;
+enum err expiry_run(const struct deletion *needs, struct pg *pg, int64_t grace_ms, struct shift *shift) MUST_CHECK;
 
 /* One customer, from active or frozen. Deleted before: what is unfinished of its cascade is driven again. */
-struct ended {
-    enum { ENDED_DONE, ENDED_REDRIVEN, ENDED_UNKNOWN, ENDED_HELD } outcome;
+struct deletion_result {
+    enum { DELETION_DONE, DELETION_REDRIVEN, DELETION_UNKNOWN, DELETION_HELD } outcome;
     struct str object; /* of the arena; with the first two */
     int64_t committed_ns;
 };
-enum err customer_end(const struct ending *needs, struct pg *pg, const char *customer_id, const struct actor *actor,
-                      int64_t deadline_ns, struct arena *arena, struct ended *ret) MUST_CHECK;
+enum err customer_delete(const struct deletion *needs, struct pg *pg, const char *customer_id,
+                         const struct actor *actor, int64_t deadline_ns, struct arena *arena,
+                         struct deletion_result *ret) MUST_CHECK;
 
 /* A legal hold keeps expiry and admins from deleting a customer; `reason` NULL ends it. ERR_MISSING: no such customer, or it
  * has been deleted. The answer is the customer object with `hold`. */
-enum err customer_hold(struct pg *pg, const char *customer_id, const char *reason, const struct actor *actor,
-                       int64_t deadline_ns, struct arena *arena, struct str *ret_object) MUST_CHECK;
+enum err customer_legal_hold(struct pg *pg, const char *customer_id, const char *reason, const struct actor *actor,
+                             int64_t deadline_ns, struct arena *arena, struct str *ret_object) MUST_CHECK;
 #define HOLD_REASON_MAX 1000
 
 /* Promises the mails that remind of the end, this long before it; descending or not, once each. */

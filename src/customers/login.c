@@ -5,14 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "auth/errand.h"
-#include "auth/verifier.h"
+#include "api/db_request.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/email.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "credentials/verifier.h"
 #include "customers/customers.h"
 #include "customers/statements.h"
 #include "limits/headers.h"
@@ -22,10 +22,10 @@
 METRIC_COUNTER(logins, "reclaim_logins_total", "Passwords tried at /auth/login.", "outcome");
 
 struct login {
-    struct errand errand;
+    struct db_request db;
     struct ticket ticket;
     struct verification check;
-    struct customers *room;
+    struct customers *context;
     struct request *rq;
     struct str email, password, hash;
     char user_id[37];
@@ -42,7 +42,7 @@ static void hand_out(struct login *l)
                               .sub = l->user_id,
                               .issued_us = now_us,
                               .expires_us = now_us + TOKEN_LIFE_S * INT64_C(1000000)};
-    enum err e = jwt_sign(l->room->token_key, &grant, &token);
+    enum err e = jwt_sign(l->context->token_key, &grant, &token);
     if (e) {
         reply_fault(l->rq, e);
         return;
@@ -94,11 +94,11 @@ static void verified(struct verification *v)
     }
 }
 
-static enum err read_user(struct errand *errand, struct pg *pg)
+static enum err read_user(struct db_request *db, struct pg *pg)
 {
-    struct login *l = OWNER_OF(errand, struct login, errand);
+    struct login *l = OWNER_OF(db, struct login, db);
     struct pg_call call = {.ask = &login_find_user, .args = {pg_text(l->email.at)}};
-    enum err e = pg_ask(pg, &call, errand->job.deadline_ns);
+    enum err e = pg_ask(pg, &call, db->job.deadline_ns);
     if (e || pg_is_null(&call, 0, 0))
         return e;
     l->hash = arena_copy(l->rq->arena, pg_get(&call, 0, 1));
@@ -109,11 +109,11 @@ static enum err read_user(struct errand *errand, struct pg *pg)
     return str_copy(pg_get(&call, 0, 0), l->user_id, sizeof l->user_id);
 }
 
-static void check(struct errand *errand)
+static void check(struct db_request *db)
 {
-    struct login *l = OWNER_OF(errand, struct login, errand);
+    struct login *l = OWNER_OF(db, struct login, db);
     l->check = (struct verification){.password = l->password, .hash = l->hash, .verified = verified};
-    enum err e = verifier_ask(l->room->verifier, &l->check);
+    enum err e = verifier_ask(l->context->verifier, &l->check);
     if (e)
         reply_fault(l->rq, e);
 }
@@ -121,17 +121,17 @@ static void check(struct errand *errand)
 static void admitted(struct ticket *ticket)
 {
     struct login *l = OWNER_OF(ticket, struct login, ticket);
-    if (ticket->verdict == VERDICT_FAULT) {
+    if (ticket->verdict == ADMISSION_FAILED) {
         reply_fault(l->rq, ticket->fault);
         return;
     }
     limit_headers(l->rq, ticket);
-    if (ticket->verdict == VERDICT_REFUSED) {
+    if (ticket->verdict == ADMISSION_REFUSED) {
         counter_add(&logins, 1, "limited");
         reply_refuse(l->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
         return;
     }
-    errand_go(&l->errand, atomic_load(&l->room->pool));
+    db_request_start(&l->db, atomic_load(&l->context->pool));
 }
 
 static bool read_body(struct login *l)
@@ -153,16 +153,16 @@ static bool read_body(struct login *l)
 
 void login_handle(struct request *rq)
 {
-    struct customers *room = rq->route->room;
-    struct login *l = errand_new(rq, sizeof *l, read_user, check);
+    struct customers *context = rq->route->context;
+    struct login *l = db_request_new(rq, sizeof *l, read_user, check);
     if (!l)
         return;
-    l->room = room;
+    l->context = context;
     l->rq = rq;
     if (!read_body(l))
         return;
     l->ticket.decided = admitted;
-    ticket_charge(room->admission, &l->ticket, charge_email(TIER_LOGIN, room->identifier_key, l->email));
-    ticket_charge(room->admission, &l->ticket, charge_ip(TIER_LOGIN_IP, room->identifier_key, &rq->client));
-    admission_ask(room->admission, &l->ticket);
+    ticket_count_in(context->admission, &l->ticket, counted_by_email(TIER_LOGIN, context->identifier_key, l->email));
+    ticket_count_in(context->admission, &l->ticket, counted_by_ip(TIER_LOGIN_IP, context->identifier_key, &rq->client));
+    admission_ask(context->admission, &l->ticket);
 }

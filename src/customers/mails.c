@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "customers/customers.h"
-#include "customers/farewell.h"
+#include "customers/last_mail.h"
 #include "customers/statements.h"
 
 static const struct {
@@ -13,8 +13,8 @@ static const struct {
     const char *name;
     enum customer_state state; /* the mail is true only while the customer is in it */
 } mails[] = {
-    {EVENT_FREEZE, MAIL_CUSTOMER_FROZEN, "customer-frozen", STATE_FROZEN},
-    {EVENT_RECOVER, MAIL_CUSTOMER_RECOVERED, "customer-recovered", STATE_ACTIVE},
+    {CUSTOMER_FREEZES, MAIL_CUSTOMER_FROZEN, "customer-frozen", STATE_FROZEN},
+    {CUSTOMER_RECOVERS, MAIL_CUSTOMER_RECOVERED, "customer-recovered", STATE_ACTIVE},
 };
 
 bool customer_mail_template(enum customer_event event, enum mail_template *ret)
@@ -47,15 +47,15 @@ static bool write_mail(enum mail_template template, const char *customer_id, str
 }
 
 /* True for one schedule only: freezing again is another. */
-static enum err compose_reminder(struct customers *room, struct pg *pg, const json_t *payload, struct str customer_id,
-                                 int64_t deadline_ns, struct mail *ret)
+static enum err compose_reminder(struct customers *context, struct pg *pg, const json_t *payload,
+                                 struct str customer_id, int64_t deadline_ns, struct mail *ret)
 {
     struct str scheduled;
     if (json_get_str(payload, "scheduled", &scheduled))
         return ERR_INPUT;
     struct pg_call call = {
         .ask = &customer_read_reminder,
-        .args = {pg_text(customer_id.at), pg_i64(atomic_load(&room->grace_ms)), pg_text(scheduled.at)}};
+        .args = {pg_text(customer_id.at), pg_i64(atomic_load(&context->grace_ms)), pg_text(scheduled.at)}};
     enum err e = pg_ask(pg, &call, deadline_ns);
     if (e)
         return e;
@@ -67,32 +67,33 @@ static enum err compose_reminder(struct customers *room, struct pg *pg, const js
 }
 
 /* The address is in the item, sealed; the customer has none any more. */
-static enum err compose_farewell(const struct customers *room, const json_t *payload, struct str customer_id,
-                                 struct mail *ret)
+static enum err compose_last_mail(const struct customers *context, const json_t *payload, struct str customer_id,
+                                  struct mail *ret)
 {
     struct str sealed;
     *ret = (struct mail){.template = MAIL_CUSTOMER_DELETED};
-    if (json_get_str(payload, "sealed", &sealed) || farewell_open(room->farewell_key, customer_id, sealed, ret->to))
+    if (json_get_str(payload, "sealed", &sealed) ||
+        last_mail_open(context->last_mail_key, customer_id, sealed, ret->to))
         return ERR_INPUT;
     return str_copy(customer_id, ret->reference, sizeof ret->reference);
 }
 
 enum err customers_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
 {
-    struct customers *room = context;
+    struct customers *customers = context;
     struct str name, customer_id;
     if (json_get_str(payload, "template", &name) || json_get_str(payload, "customer_id", &customer_id) ||
         !str_is_uuid(customer_id))
         return ERR_INPUT;
     if (str_eq(name, STR("customer-reminder")))
-        return compose_reminder(room, pg, payload, customer_id, deadline_ns, ret);
+        return compose_reminder(customers, pg, payload, customer_id, deadline_ns, ret);
     if (str_eq(name, STR("customer-deleted")))
-        return compose_farewell(room, payload, customer_id, ret);
+        return compose_last_mail(customers, payload, customer_id, ret);
     for (size_t i = 0; i < COUNT_OF(mails); i++) {
         if (!str_eq(name, str_of(mails[i].name)))
             continue;
         struct pg_call call = {.ask = &customer_read_mail,
-                               .args = {pg_text(customer_id.at), pg_i64(atomic_load(&room->grace_ms))}};
+                               .args = {pg_text(customer_id.at), pg_i64(atomic_load(&customers->grace_ms))}};
         enum err e = pg_ask(pg, &call, deadline_ns);
         if (e)
             return e;

@@ -2,18 +2,18 @@
 
 #define TO(state)                                                                                                      \
     {                                                                                                                  \
-        STEP_CHANGES, STATE_##state                                                                                    \
+        TRANSITION_CHANGES, STATE_##state                                                                              \
     }
 #define STAYS(state)                                                                                                   \
     {                                                                                                                  \
-        STEP_UNCHANGED, STATE_##state                                                                                  \
+        TRANSITION_NONE, STATE_##state                                                                                 \
     }
 #define NEVER(state)                                                                                                   \
     {                                                                                                                  \
-        STEP_REFUSED, STATE_##state                                                                                    \
+        TRANSITION_REFUSED, STATE_##state                                                                              \
     }
 
-static const struct state_step steps[STATE_COUNT][EVENT_COUNT] = {
+static const struct transition steps[STATE_COUNT][CUSTOMER_EVENT_COUNT] = {
     /*                 freeze          recover         delete */
     [STATE_ACTIVE] = {TO(FROZEN), NEVER(ACTIVE), TO(DELETED)},
     [STATE_FROZEN] = {STAYS(FROZEN), TO(ACTIVE), TO(DELETED)},
@@ -24,12 +24,12 @@ static const char *const names[] = {[STATE_ACTIVE] = "active", [STATE_FROZEN] = 
 static const struct {
     const char *type, *action;
 } events[] = {
-    [EVENT_FREEZE] = {"customer_frozen", "freeze"},
-    [EVENT_RECOVER] = {"customer_recovered", "recover"},
-    [EVENT_DELETE] = {"customer_deleted", "delete"},
+    [CUSTOMER_FREEZES] = {"customer_frozen", "freeze"},
+    [CUSTOMER_RECOVERS] = {"customer_recovered", "recover"},
+    [CUSTOMER_IS_DELETED] = {"customer_deleted", "delete"},
 };
 
-struct state_step state_next(enum customer_state now, enum customer_event event)
+struct transition state_transition(enum customer_state now, enum customer_event event)
 {
     return steps[now][event];
 }

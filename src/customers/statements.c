@@ -50,8 +50,8 @@ const struct statement customer_publish = {
     .columns = "",
 };
 
-const struct statement customer_hold_bills = {
-    .name = "customer_hold_bills",
+const struct statement customer_set_billing_hold = {
+    .name = "customer_set_billing_hold",
     .sql = "UPDATE reclaim.billing_accounts SET status = 'frozen',"
            " hold_reasons = pg_catalog.array_append(hold_reasons, 'account_frozen')"
            " WHERE customer_id = $1::uuid AND status <> 'deleted' AND NOT 'account_frozen' = ANY (hold_reasons)",
@@ -60,8 +60,8 @@ const struct statement customer_hold_bills = {
 };
 
 /* A hold for another reason stays: only what the freeze did is undone. */
-const struct statement customer_free_bills = {
-    .name = "customer_free_bills",
+const struct statement customer_clear_billing_hold = {
+    .name = "customer_clear_billing_hold",
     .sql = "UPDATE reclaim.billing_accounts SET"
            " status = CASE WHEN hold_reasons <@ ARRAY['account_frozen'] THEN 'active' ELSE status END,"
            " hold_reasons = pg_catalog.array_remove(hold_reasons, 'account_frozen')"
@@ -146,8 +146,20 @@ const struct statement login_find_proof = {
 };
 
 const struct statement *const customers_statements[] = {
-    &customer_take_turn,  &customer_lock,       &customer_freeze,        &customer_recover, &customer_publish,
-    &customer_hold_bills, &customer_free_bills, &customer_write_log,     &customer_show,    &customers_list,
-    &customer_read_mail,  &customers_prune_log, &customer_read_reminder, &login_find_user,  &login_find_proof,
+    &customer_take_turn,
+    &customer_lock,
+    &customer_freeze,
+    &customer_recover,
+    &customer_publish,
+    &customer_set_billing_hold,
+    &customer_clear_billing_hold,
+    &customer_write_log,
+    &customer_show,
+    &customers_list,
+    &customer_read_mail,
+    &customers_prune_log,
+    &customer_read_reminder,
+    &login_find_user,
+    &login_find_proof,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

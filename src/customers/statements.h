@@ -4,16 +4,15 @@
 
 #include "pg/pg.h"
 
-extern const struct statement customer_take_turn;  /* $1 id: before the next one, lest call set-ups never end */
-extern const struct statement customer_lock;       /* $1 id → status object email */
-extern const struct statement customer_freeze;     /* $1 id → object */
-extern const struct statement customer_recover;    /* $1 id → object */
-extern const struct statement customer_publish;    /* $1 id, $2 type */
-extern const struct statement customer_hold_bills; /* $1 id */
-extern const struct statement customer_free_bills; /* $1 id */
+extern const struct statement customer_take_turn;          /* $1 id: before the next one, lest call set-ups never end */
+extern const struct statement customer_lock;               /* $1 id → status object email */
+extern const struct statement customer_freeze;             /* $1 id → object */
+extern const struct statement customer_recover;            /* $1 id → object */
+extern const struct statement customer_publish;            /* $1 id, $2 type */
+extern const struct statement customer_set_billing_hold;   /* $1 id */
+extern const struct statement customer_clear_billing_hold; /* $1 id */
 extern const struct statement
     customer_write_log;                       /* $1 id $2 action $3 actor $4 actor id $5 outcome $6 correlation id */
-extern const struct statement customer_show;  /* $1 id → object status */
 extern const struct statement customers_list; /* $1 status or null, $2 after or null, $3 limit → id object */
 extern const struct statement customer_read_mail; /* $1 id, $2 grace in ms → status email effective */
 extern const struct statement

@@ -4,20 +4,20 @@
  * write DELETE, so that no script does it by accident. */
 #include <string.h>
 
-#include "auth/errand.h"
-#include "auth/verifier.h"
+#include "api/db_request.h"
 #include "base/json.h"
-#include "customers/changing.h"
+#include "credentials/verifier.h"
+#include "customers/freeze_http.h"
 #include "customers/statements.h"
 #include "limits/headers.h"
 
 #define PHRASE "DELETE"
 
 struct wish {
-    struct errand errand;
+    struct db_request db;
     struct ticket ticket;
     struct verification check;
-    struct customers *room;
+    struct customers *context;
     struct request *rq;
     const struct caller *caller;
     struct str password, phrase; /* absent when not given */
@@ -25,9 +25,9 @@ struct wish {
     const char *code, *message;  /* of a refusal that is kept in the audit */
 };
 
-static struct wish *wish_of(struct errand *errand)
+static struct wish *wish_of(struct db_request *db)
 {
-    return OWNER_OF(errand, struct wish, errand);
+    return OWNER_OF(db, struct wish, db);
 }
 
 static void refuse(struct wish *w, const char *code, const char *message)
@@ -35,17 +35,17 @@ static void refuse(struct wish *w, const char *code, const char *message)
     reply_refuse(w->rq, 400, code, message);
 }
 
-static enum err write_refusal(struct errand *errand, struct pg *pg)
+static enum err write_refusal(struct db_request *db, struct pg *pg)
 {
-    struct wish *w = wish_of(errand);
+    struct wish *w = wish_of(db);
     struct actor actor = actor_of(w->rq, w->caller);
-    struct pg_call note = customer_log(w->caller->customer_id, event_action(EVENT_FREEZE), &actor, w->code);
-    return pg_ask(pg, &note, errand->job.deadline_ns);
+    struct pg_call note = customer_log(w->caller->customer_id, event_action(CUSTOMER_FREEZES), &actor, w->code);
+    return pg_ask(pg, &note, db->job.deadline_ns);
 }
 
-static void tell_refusal(struct errand *errand)
+static void tell_refusal(struct db_request *db)
 {
-    struct wish *w = wish_of(errand);
+    struct wish *w = wish_of(db);
     refuse(w, w->code, w->message);
 }
 
@@ -54,15 +54,15 @@ static void refuse_proof(struct wish *w, const char *code, const char *message)
 {
     w->code = code;
     w->message = message;
-    w->errand.run = write_refusal;
-    w->errand.answer = tell_refusal;
-    errand_go(&w->errand, atomic_load(&w->room->pool));
+    w->db.run = write_refusal;
+    w->db.answer = tell_refusal;
+    db_request_start(&w->db, atomic_load(&w->context->pool));
 }
 
 static void freeze(struct wish *w)
 {
     struct actor actor = actor_of(w->rq, w->caller);
-    change_over_http(w->rq, w->room, w->caller->customer_id, EVENT_FREEZE, &actor);
+    change_over_http(w->rq, w->context, w->caller->customer_id, CUSTOMER_FREEZES, &actor);
 }
 
 static void verified(struct verification *v)
@@ -80,17 +80,17 @@ static void verified(struct verification *v)
 static void admitted(struct ticket *ticket)
 {
     struct wish *w = OWNER_OF(ticket, struct wish, ticket);
-    if (ticket->verdict == VERDICT_FAULT) {
+    if (ticket->verdict == ADMISSION_FAILED) {
         reply_fault(w->rq, ticket->fault);
         return;
     }
     limit_headers(w->rq, ticket);
-    if (ticket->verdict == VERDICT_REFUSED) {
+    if (ticket->verdict == ADMISSION_REFUSED) {
         reply_refuse(w->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
         return;
     }
     w->check = (struct verification){.password = w->password, .hash = w->hash, .verified = verified};
-    enum err e = verifier_ask(w->room->verifier, &w->check);
+    enum err e = verifier_ask(w->context->verifier, &w->check);
     if (e)
         reply_fault(w->rq, e);
 }
@@ -98,17 +98,18 @@ static void admitted(struct ticket *ticket)
 static void check_password(struct wish *w)
 {
     w->ticket.decided = admitted;
-    ticket_charge(w->room->admission, &w->ticket,
-                  charge_email(TIER_LOGIN, w->room->identifier_key, str_of(w->caller->user_id)));
-    ticket_charge(w->room->admission, &w->ticket, charge_ip(TIER_LOGIN_IP, w->room->identifier_key, &w->rq->client));
-    admission_ask(w->room->admission, &w->ticket);
+    ticket_count_in(w->context->admission, &w->ticket,
+                    counted_by_email(TIER_LOGIN, w->context->identifier_key, str_of(w->caller->user_id)));
+    ticket_count_in(w->context->admission, &w->ticket,
+                    counted_by_ip(TIER_LOGIN_IP, w->context->identifier_key, &w->rq->client));
+    admission_ask(w->context->admission, &w->ticket);
 }
 
-static enum err read_proof(struct errand *errand, struct pg *pg)
+static enum err read_proof(struct db_request *db, struct pg *pg)
 {
-    struct wish *w = wish_of(errand);
+    struct wish *w = wish_of(db);
     struct pg_call call = {.ask = &login_find_proof, .args = {pg_text(w->caller->user_id)}};
-    enum err e = pg_ask(pg, &call, errand->job.deadline_ns);
+    enum err e = pg_ask(pg, &call, db->job.deadline_ns);
     if (e)
         return e;
     w->hash = (struct str){NULL, 0};
@@ -117,9 +118,9 @@ static enum err read_proof(struct errand *errand, struct pg *pg)
     return OK;
 }
 
-static void weigh(struct errand *errand)
+static void weigh(struct db_request *db)
 {
-    struct wish *w = wish_of(errand);
+    struct wish *w = wish_of(db);
     if (w->hash.at && !w->password.at)
         refuse_proof(w, "PASSWORD_REQUIRED",
                      "This account has a password: send {\"password\":…} to confirm the deletion.");
@@ -169,22 +170,22 @@ static bool read_body(struct wish *w)
 
 void unregister_handle(struct request *rq, const struct caller *caller, void *customers)
 {
-    struct wish *w = errand_new(rq, sizeof *w, read_proof, weigh);
+    struct wish *w = db_request_new(rq, sizeof *w, read_proof, weigh);
     if (!w)
         return;
-    w->room = customers;
+    w->context = customers;
     w->rq = rq;
     w->caller = caller;
     if (!read_body(w))
         return;
     if (caller->by_key)
-        weigh(&w->errand); /* a key has no password, whoever owns the account */
+        weigh(&w->db); /* a key has no password, whoever owns the account */
     else
-        errand_go(&w->errand, atomic_load(&w->room->pool));
+        db_request_start(&w->db, atomic_load(&w->context->pool));
 }
 
 void recover_own_handle(struct request *rq, const struct caller *caller, void *customers)
 {
     struct actor actor = actor_of(rq, caller);
-    change_over_http(rq, customers, caller->customer_id, EVENT_RECOVER, &actor);
+    change_over_http(rq, customers, caller->customer_id, CUSTOMER_RECOVERS, &actor);
 }

@@ -18,9 +18,9 @@ enum err broker_consume(struct broker *b, const char *queue, uint16_t prefetch, 
 }
 
 /* As much of it as fits; control characters and the like are the reader's care. */
-static void copy_bytes(amqp_bytes_t from, char *into, size_t room)
+static void copy_bytes(amqp_bytes_t from, char *into, size_t size)
 {
-    size_t len = from.len < room ? from.len : room - 1;
+    size_t len = from.len < size ? from.len : size - 1;
     if (len)
         memcpy(into, from.bytes, len);
     into[len] = '\0';

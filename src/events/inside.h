@@ -1,4 +1,4 @@
-/* Inside the room: a connection as its files share it, and the statements over the outbox. */
+/* Inside the folder: a connection as its files share it, and the statements over the outbox. */
 #ifndef EVENTS_INSIDE_H
 #define EVENTS_INSIDE_H
 

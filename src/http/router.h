@@ -10,7 +10,7 @@ struct family {
     bool cors;
     /* Fills in the body of an answer the router gives by itself: 400, 404, 405, 413, 503. */
     void (*refuse)(struct request *rq, int status);
-    const void *room; /* the refusal's own */
+    const void *context; /* the refusal's own */
 };
 
 struct route {
@@ -18,7 +18,7 @@ struct route {
     const char *path; /* a part in braces, "/v1/customers/{id}", takes whatever is there: rq->params, in order */
     /* Runs on the loop: must not block. Ends with reply_send, at once or later from another thread. */
     void (*handle)(struct request *rq);
-    void *room;                   /* the handler's own */
+    void *context;                /* the handler's own */
     const struct hold_rule *hold; /* NULL: not held. Otherwise every answer to this route is, errors included */
     bool ignores_body;            /* of whatever size: it is read and dropped */
 };

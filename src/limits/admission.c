@@ -37,25 +37,25 @@ struct admission {
 };
 
 /* One statement's worth of distinct keys. */
-struct keys {
-    const struct standing *of[BATCH_MOST * CHARGES_MAX];
+struct batch_keys {
+    const struct standing *of[BATCH_MOST * TIERS_OF_REQUEST_MAX];
     size_t count;
     uint16_t slots[KEY_SLOTS]; /* open addressing: number of a key, 0 for none */
 };
-_Static_assert(BATCH_MOST *CHARGES_MAX * 2 < KEY_SLOTS, "the table must stay half empty");
+_Static_assert(BATCH_MOST *TIERS_OF_REQUEST_MAX * 2 < KEY_SLOTS, "the table must stay half empty");
 
 static bool same_key(const struct standing *a, const struct standing *b)
 {
-    return a->charge.tier == b->charge.tier &&
-           memcmp(&a->charge.subject, &b->charge.subject, sizeof a->charge.subject) == 0;
+    return a->counted.tier == b->counted.tier &&
+           memcmp(&a->counted.subject, &b->counted.subject, sizeof a->counted.subject) == 0;
 }
 
 /* The number of this standing's key in the statement, counting from 1. */
-static size_t key_number(struct keys *keys, const struct standing *s)
+static size_t key_number(struct batch_keys *keys, const struct standing *s)
 {
     size_t hash;
-    memcpy(&hash, s->charge.subject.bytes, sizeof hash);
-    for (size_t at = hash + (size_t)s->charge.tier;; at++) {
+    memcpy(&hash, s->counted.subject.bytes, sizeof hash);
+    for (size_t at = hash + (size_t)s->counted.tier;; at++) {
         uint16_t *slot = &keys->slots[at % COUNT_OF(keys->slots)];
         if (*slot && !same_key(keys->of[*slot - 1], s))
             continue;
@@ -72,11 +72,11 @@ static struct ticket *ticket_of(struct batch_item *item)
     return OWNER_OF(item, struct ticket, item);
 }
 
-struct question {
+struct admit_arguments {
     struct buf keys, limits, windows, requests; /* array literals */
 };
 
-static void question_free(struct question *q)
+static void admit_arguments_free(struct admit_arguments *q)
 {
     buf_free(&q->keys);
     buf_free(&q->limits);
@@ -84,17 +84,18 @@ static void question_free(struct question *q)
     buf_free(&q->requests);
 }
 
-static enum err question_write(struct question *q, struct keys *keys, struct batch_item **items, size_t count)
+static enum err admit_arguments_write(struct admit_arguments *q, struct batch_keys *keys, struct batch_item **items,
+                                      size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         const struct ticket *t = ticket_of(items[i]);
-        for (size_t place = 0; place < CHARGES_MAX; place++)
+        for (size_t place = 0; place < TIERS_OF_REQUEST_MAX; place++)
             buf_addf(&q->requests, "%c%zu", i + place ? ',' : '{',
                      place < t->count ? key_number(keys, &t->tiers[place]) : 0);
     }
     for (size_t k = 0; k < keys->count; k++) {
-        char key[CHARGE_KEY_MAX], before = k ? ',' : '{';
-        charge_key(&keys->of[k]->charge, key);
+        char key[COUNTED_KEY_MAX], before = k ? ',' : '{';
+        counted_key(&keys->of[k]->counted, key);
         buf_addf(&q->keys, "%c%s", before, key);
         buf_addf(&q->limits, "%c%lld", before, (long long)keys->of[k]->limit.requests);
         buf_addf(&q->windows, "%c%lld", before, (long long)keys->of[k]->limit.seconds);
@@ -125,12 +126,12 @@ static int64_t next_number(struct str *rest)
     return str_to_i64(part, INT64_MIN + 1, INT64_MAX, &n) ? 0 : n;
 }
 
-struct answer {
+struct admit_result {
     struct str admitted, counts;
-    int64_t leaves_ns[BATCH_MOST * CHARGES_MAX], waits_ns[BATCH_MOST * CHARGES_MAX];
+    int64_t leaves_ns[BATCH_MOST * TIERS_OF_REQUEST_MAX], waits_ns[BATCH_MOST * TIERS_OF_REQUEST_MAX];
 };
 
-static void answer_read(struct answer *a, const struct pg_call *call, size_t keys)
+static void admit_result_read(struct admit_result *a, const struct pg_call *call, size_t keys)
 {
     a->admitted = pg_get(call, 0, 0);
     a->counts = pg_get(call, 0, 1);
@@ -142,10 +143,10 @@ static void answer_read(struct answer *a, const struct pg_call *call, size_t key
 }
 
 /* Fills in the verdict of one request; the answer is read in the order in which it was asked. */
-static void ticket_settle(struct ticket *t, struct keys *keys, struct answer *a, size_t number)
+static void ticket_settle(struct ticket *t, struct batch_keys *keys, struct admit_result *a, size_t number)
 {
     bool admitted = a->admitted.at[1 + 2 * number] == 't';
-    for (size_t place = 0; place < CHARGES_MAX; place++) {
+    for (size_t place = 0; place < TIERS_OF_REQUEST_MAX; place++) {
         int64_t counted = next_number(&a->counts);
         if (place >= t->count)
             continue;
@@ -155,24 +156,24 @@ static void ticket_settle(struct ticket *t, struct keys *keys, struct answer *a,
         s->reset_ns = a->leaves_ns[k];
         s->wait_ns = s->remaining ? 0 : a->waits_ns[k];
     }
-    t->verdict = admitted ? VERDICT_ADMITTED : VERDICT_REFUSED;
+    t->verdict = admitted ? ADMISSION_GRANTED : ADMISSION_REFUSED;
 }
 
 /* Whoever is full now stays so until enough has left its window, whatever happens meanwhile but a reset. The database
  * read its clock at some time since it was asked. */
-static void learn(struct admission *a, const struct keys *keys, const struct answer *answer, int64_t asked_ns,
-                  uint64_t forgotten)
+static void learn(struct admission *a, const struct batch_keys *keys, const struct admit_result *answer,
+                  int64_t asked_ns, uint64_t forgotten)
 {
     int64_t doubt_ns = clock_ns() - asked_ns;
     pthread_mutex_lock(&a->lock);
     for (size_t k = 0; k < keys->count && a->forgotten == forgotten; k++)
         if (answer->waits_ns[k] > 0)
-            refusals_learn(a->refusals, &keys->of[k]->charge, &keys->of[k]->limit, asked_ns + answer->waits_ns[k],
+            refusals_learn(a->refusals, &keys->of[k]->counted, &keys->of[k]->limit, asked_ns + answer->waits_ns[k],
                            doubt_ns);
     pthread_mutex_unlock(&a->lock);
 }
 
-static void forget(struct admission *a, const struct charge *c)
+static void forget(struct admission *a, const struct counted *c)
 {
     pthread_mutex_lock(&a->lock);
     a->forgotten++;
@@ -193,7 +194,7 @@ static uint64_t take_current_limits(struct admission *a, struct batch_item **ite
         size_t kept = 0;
         for (size_t place = 0; place < t->count; place++) {
             struct standing *s = &t->tiers[place];
-            s->limit = now.of[s->charge.tier];
+            s->limit = now.of[s->counted.tier];
             if (s->limit.requests)
                 t->tiers[kept++] = *s;
         }
@@ -216,17 +217,17 @@ static enum err decide(void *context, struct pg *pg, struct batch_item **items, 
     struct admission *a = context;
     uint64_t forgotten = take_current_limits(a, items, count);
     int64_t asked_ns = clock_ns();
-    struct question q = {buf_new(1 << 20), buf_new(1 << 16), buf_new(1 << 16), buf_new(1 << 16)};
-    struct keys *keys = calloc(1, sizeof *keys);
-    struct answer *answer = calloc(1, sizeof *answer);
-    enum err e = keys && answer ? question_write(&q, keys, items, count) : ERR_MEMORY;
+    struct admit_arguments q = {buf_new(1 << 20), buf_new(1 << 16), buf_new(1 << 16), buf_new(1 << 16)};
+    struct batch_keys *keys = calloc(1, sizeof *keys);
+    struct admit_result *answer = calloc(1, sizeof *answer);
+    enum err e = keys && answer ? admit_arguments_write(&q, keys, items, count) : ERR_MEMORY;
     if (!e) {
         struct pg_call call = {
             .ask = &admission_decide,
             .args = {pg_text(q.keys.at), pg_text(q.limits.at), pg_text(q.windows.at), pg_text(q.requests.at)}};
         e = ask(pg, &call, clock_ns() + PATIENCE_NS);
         if (!e) {
-            answer_read(answer, &call, keys->count);
+            admit_result_read(answer, &call, keys->count);
             for (size_t i = 0; i < count; i++)
                 ticket_settle(ticket_of(items[i]), keys, answer, i);
             learn(a, keys, answer, asked_ns, forgotten);
@@ -234,7 +235,7 @@ static enum err decide(void *context, struct pg *pg, struct batch_item **items, 
     }
     free(answer);
     free(keys);
-    question_free(&q);
+    admit_arguments_free(&q);
     return e;
 }
 
@@ -242,9 +243,9 @@ static void tell(struct ticket *t, const char *source)
 {
     static const char *const names[] = {"none", "admitted", "refused", "fault"};
     counter_add(&verdicts, 1, names[t->verdict], source);
-    for (size_t i = 0; i < t->count && t->verdict == VERDICT_REFUSED; i++)
+    for (size_t i = 0; i < t->count && t->verdict == ADMISSION_REFUSED; i++)
         if (t->tiers[i].wait_ns > 0)
-            counter_add(&refusing, 1, tier_name(t->tiers[i].charge.tier));
+            counter_add(&refusing, 1, tier_name(t->tiers[i].counted.tier));
     t->decided(t);
 }
 
@@ -253,14 +254,14 @@ static void decided(void *context, struct batch_item *item, enum err e)
     (void)context;
     struct ticket *t = ticket_of(item);
     if (e) {
-        t->verdict = VERDICT_FAULT;
+        t->verdict = ADMISSION_FAILED;
         t->fault = e;
     }
     tell(t, "database");
 }
 
 /* A key of reclaim.rate_limits, back into what it counts. Unknown keys are of no concern here. */
-static bool charge_parse(struct str key, struct charge *ret)
+static bool counted_parse(struct str key, struct counted *ret)
 {
     struct str rest = key, name;
     if (!str_split(&rest, ':', &name))
@@ -268,7 +269,7 @@ static bool charge_parse(struct str key, struct charge *ret)
     for (int tier = 0; tier < TIER_COUNT; tier++) {
         if (!str_eq(name, str_of(tier_name((enum tier)tier))))
             continue;
-        *ret = (struct charge){.tier = (enum tier)tier};
+        *ret = (struct counted){.tier = (enum tier)tier};
         return tier == TIER_GLOBAL || digest_parse(rest, &ret->subject) == OK;
     }
     return false;
@@ -278,8 +279,8 @@ static void heard(void *context, const char *channel, const char *payload)
 {
     (void)channel;
     struct admission *a = context;
-    struct charge charge;
-    forget(a, charge_parse(str_of(payload), &charge) ? &charge : NULL);
+    struct counted counted;
+    forget(a, counted_parse(str_of(payload), &counted) ? &counted : NULL);
 }
 
 static void alive(void *context, bool is_alive)
@@ -328,7 +329,7 @@ enum err admission_open(struct admission *a, const char *direct_url, struct pool
     struct listener_config listen = {direct_url, channels, a, heard, alive};
     struct batch_config config = {.pool = pool,
                                   .most = BATCH_MOST,
-                                  .room = WAITING_MOST,
+                                  .capacity = WAITING_MOST,
                                   .in_flight = 1,
                                   .patience_ns = PATIENCE_NS,
                                   .context = a,
@@ -343,14 +344,14 @@ enum err admission_open(struct admission *a, const char *direct_url, struct pool
     return OK;
 }
 
-void ticket_charge(struct admission *a, struct ticket *t, struct charge charge)
+void ticket_count_in(struct admission *a, struct ticket *t, struct counted counted)
 {
     pthread_mutex_lock(&a->lock);
-    struct limit limit = a->tiers.of[charge.tier];
+    struct limit limit = a->tiers.of[counted.tier];
     pthread_mutex_unlock(&a->lock);
-    if (limit.requests && t->count < CHARGES_MAX)
+    if (limit.requests && t->count < TIERS_OF_REQUEST_MAX)
         t->tiers[t->count++] = (struct standing){
-            .charge = charge, .limit = limit, .remaining = limit.requests, .reset_ns = limit.seconds * NS_PER_S};
+            .counted = counted, .limit = limit, .remaining = limit.requests, .reset_ns = limit.seconds * NS_PER_S};
 }
 
 bool admission_is_listening(const struct admission *a)
@@ -366,7 +367,7 @@ static bool refused_from_memory(struct admission *a, struct ticket *t)
     bool refused = false;
     for (size_t i = 0; i < t->count; i++) {
         struct standing *s = &t->tiers[i];
-        int64_t wait_ns = refusals_wait(a->refusals, &s->charge, &s->limit, now_ns);
+        int64_t wait_ns = refusals_wait(a->refusals, &s->counted, &s->limit, now_ns);
         if (!wait_ns)
             continue;
         s->remaining = 0;
@@ -380,7 +381,7 @@ bool admission_refuse(struct admission *a, struct ticket *t)
 {
     if (!refused_from_memory(a, t))
         return false;
-    t->verdict = VERDICT_REFUSED;
+    t->verdict = ADMISSION_REFUSED;
     tell(t, "memory");
     return true;
 }
@@ -389,12 +390,12 @@ void admission_ask(struct admission *a, struct ticket *t)
 {
     struct batch *batch = atomic_load(&a->batch);
     if (t->count == 0) {
-        t->verdict = VERDICT_ADMITTED;
+        t->verdict = ADMISSION_GRANTED;
         tell(t, "unlimited");
     } else if (admission_refuse(a, t)) {
         return;
     } else if (!batch || batch_add(batch, &t->item)) {
-        t->verdict = VERDICT_FAULT;
+        t->verdict = ADMISSION_FAILED;
         t->fault = batch ? ERR_FULL : ERR_CLOSED;
         tell(t, "database");
     }
@@ -405,8 +406,8 @@ const struct standing *ticket_tightest(const struct ticket *t)
     const struct standing *tightest = NULL;
     for (size_t i = 0; i < t->count; i++) {
         const struct standing *s = &t->tiers[i];
-        bool tighter = !tightest || (t->verdict == VERDICT_REFUSED ? s->wait_ns > tightest->wait_ns
-                                                                   : s->remaining < tightest->remaining);
+        bool tighter = !tightest || (t->verdict == ADMISSION_REFUSED ? s->wait_ns > tightest->wait_ns
+                                                                     : s->remaining < tightest->remaining);
         if (tighter)
             tightest = s;
     }

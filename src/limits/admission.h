@@ -7,25 +7,25 @@
 #include "pg/batch.h"
 #include "pg/listener.h"
 
-#define CHARGES_MAX 3
+#define TIERS_OF_REQUEST_MAX 3
 
 /* How one tier stands for the one who asked. */
 struct standing {
-    struct charge charge;
+    struct counted counted;
     struct limit limit;
     int64_t remaining;
     int64_t reset_ns; /* how long until the oldest request counted leaves the window */
     int64_t wait_ns;  /* how long until one more is let in; 0: at once */
 };
 
-enum verdict { VERDICT_NONE, VERDICT_ADMITTED, VERDICT_REFUSED, VERDICT_FAULT };
+enum admission_verdict { ADMISSION_UNDECIDED, ADMISSION_GRANTED, ADMISSION_REFUSED, ADMISSION_FAILED };
 
 struct ticket { /* a member of what asks */
     struct batch_item item;
-    struct standing tiers[CHARGES_MAX];
+    struct standing tiers[TIERS_OF_REQUEST_MAX];
     size_t count;
-    enum verdict verdict;
-    enum err fault; /* with VERDICT_FAULT */
+    enum admission_verdict verdict;
+    enum err fault; /* with ADMISSION_FAILED */
     /* On a worker, once the verdict is there; or on the asking thread, before admission_ask returns. */
     void (*decided)(struct ticket *ticket);
 };
@@ -43,7 +43,7 @@ enum err admission_open(struct admission *a, const char *direct_url, struct pool
 bool admission_is_listening(const struct admission *a);
 
 /* Adds a tier to a ticket, unless the tier is off. */
-void ticket_charge(struct admission *a, struct ticket *t, struct charge charge);
+void ticket_count_in(struct admission *a, struct ticket *t, struct counted counted);
 /* Gets a verdict: from memory, from the database, or at once when nothing is limited. */
 void admission_ask(struct admission *a, struct ticket *t);
 

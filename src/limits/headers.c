@@ -28,16 +28,16 @@ static void add_number(struct buf *out, int64_t n)
 
 static const char *number(struct request *rq, int64_t n)
 {
-    char room[24];
-    struct buf out = buf_over(room, sizeof room);
+    char buffer[24];
+    struct buf out = buf_over(buffer, sizeof buffer);
     add_number(&out, n);
     return arena_copy(rq->arena, buf_str(&out)).at;
 }
 
 struct str limit_wait_text(struct arena *arena, int64_t seconds)
 {
-    char room[40];
-    struct buf out = buf_over(room, sizeof room);
+    char buffer[40];
+    struct buf out = buf_over(buffer, sizeof buffer);
     add_number(&out, seconds <= 60 ? seconds : (seconds + 59) / 60);
     buf_addz(&out, seconds > 60 ? " minutes" : seconds == 1 ? " second" : " seconds");
     return arena_copy(arena, buf_str(&out));
@@ -68,7 +68,7 @@ void limit_headers(struct request *rq, const struct ticket *t)
     const struct standing *tightest = ticket_tightest(t);
     if (!tightest)
         return;
-    bool refused = t->verdict == VERDICT_REFUSED;
+    bool refused = t->verdict == ADMISSION_REFUSED;
     int64_t remaining = refused ? 0 : tightest->remaining;
     int64_t reset_ns = refused ? tightest->wait_ns : tightest->reset_ns;
     int64_t reset_s = refused ? limit_retry_after_s(t) : seconds_up(reset_ns);
@@ -78,15 +78,15 @@ void limit_headers(struct request *rq, const struct ticket *t)
     if (refused)
         reply_header(rq, "Retry-After", number(rq, reset_s));
 
-    char room[256];
-    struct buf out = buf_over(room, sizeof room);
+    char buffer[256];
+    struct buf out = buf_over(buffer, sizeof buffer);
     for (size_t i = 0; i < t->count; i++) {
         const struct standing *s = &t->tiers[i];
         buf_addz(&out, i ? ", " : "");
-        add_tier(&out, s->charge.tier, "\";q=", s->limit.requests, ";w=", s->limit.seconds);
+        add_tier(&out, s->counted.tier, "\";q=", s->limit.requests, ";w=", s->limit.seconds);
     }
     reply_header(rq, "RateLimit-Policy", arena_copy(rq->arena, buf_str(&out)).at);
     buf_clear(&out);
-    add_tier(&out, tightest->charge.tier, "\";r=", remaining, ";t=", reset_s);
+    add_tier(&out, tightest->counted.tier, "\";r=", remaining, ";t=", reset_s);
     reply_header(rq, "RateLimit", arena_copy(rq->arena, buf_str(&out)).at);
 }

@@ -13,12 +13,12 @@ struct refusals *refusals_new(size_t entries) MUST_CHECK;
 void refusals_free(struct refusals *r);
 
 /* The refusal ends at until_ns at the earliest, and at most `doubt_ns` later: so long it took to learn of it. */
-void refusals_learn(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t until_ns,
+void refusals_learn(struct refusals *r, const struct counted *c, const struct limit *limit, int64_t until_ns,
                     int64_t doubt_ns);
 /* Until when; 0 when nothing is known. */
-int64_t refusals_until(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t now_ns);
+int64_t refusals_until(struct refusals *r, const struct counted *c, const struct limit *limit, int64_t now_ns);
 /* How long a caller must wait to be sure of the end, at most the window; 0 when nothing is known. */
-int64_t refusals_wait(struct refusals *r, const struct charge *c, const struct limit *limit, int64_t now_ns);
-void refusals_forget(struct refusals *r, const struct charge *c); /* NULL: everything */
+int64_t refusals_wait(struct refusals *r, const struct counted *c, const struct limit *limit, int64_t now_ns);
+void refusals_forget(struct refusals *r, const struct counted *c); /* NULL: everything */
 
 #endif

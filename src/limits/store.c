@@ -58,11 +58,11 @@ enum err limits_prune(struct pg *pg, const struct tier_table *tiers, int64_t dea
     return pg_trip(pg, calls, count, deadline_ns);
 }
 
-enum err limits_look(struct pg *pg, const struct charge *c, const struct limit *limit, int64_t deadline_ns,
+enum err limits_look(struct pg *pg, const struct counted *c, const struct limit *limit, int64_t deadline_ns,
                      struct limit_state *ret)
 {
-    char key[CHARGE_KEY_MAX];
-    charge_key(c, key);
+    char key[COUNTED_KEY_MAX];
+    counted_key(c, key);
     struct pg_call call = {.ask = &look, .args = {pg_text(key), pg_i64(limit->requests), pg_i64(limit->seconds)}};
     enum err e = pg_ask(pg, &call, deadline_ns);
     if (!e)
@@ -70,10 +70,10 @@ enum err limits_look(struct pg *pg, const struct charge *c, const struct limit *
     return e;
 }
 
-enum err limits_reset(struct pg *pg, const struct charge *c, int64_t deadline_ns)
+enum err limits_reset(struct pg *pg, const struct counted *c, int64_t deadline_ns)
 {
-    char key[CHARGE_KEY_MAX];
-    charge_key(c, key);
+    char key[COUNTED_KEY_MAX];
+    counted_key(c, key);
     struct pg_call calls[] = {{.ask = &forget, .args = {pg_text(key)}}, {.ask = &notify, .args = {pg_text(key)}}};
     return pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
 }

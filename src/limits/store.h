@@ -12,10 +12,10 @@ struct limit_state {
     int64_t count;   /* within the window */
     int64_t wait_us; /* until one more is let in; 0: at once */
 };
-enum err limits_look(struct pg *pg, const struct charge *c, const struct limit *limit, int64_t deadline_ns,
+enum err limits_look(struct pg *pg, const struct counted *c, const struct limit *limit, int64_t deadline_ns,
                      struct limit_state *ret) MUST_CHECK;
 /* Forgets a key's counts, in the database and, through a notification, in every instance's memory. */
-enum err limits_reset(struct pg *pg, const struct charge *c, int64_t deadline_ns) MUST_CHECK;
+enum err limits_reset(struct pg *pg, const struct counted *c, int64_t deadline_ns) MUST_CHECK;
 
 extern const struct statement *const limits_statements[];
 extern const size_t limits_statement_count;

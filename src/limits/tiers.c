@@ -15,9 +15,9 @@ const char *tier_name(enum tier tier)
     return names[tier];
 }
 
-struct charge charge_global(void)
+struct counted counted_globally(void)
 {
-    return (struct charge){.tier = TIER_GLOBAL};
+    return (struct counted){.tier = TIER_GLOBAL};
 }
 
 /* Hashing an address costs as much as all the rest of a refusal from memory. */
@@ -49,24 +49,24 @@ static struct digest subject_of(const struct digest *key, const struct ip *clien
     return k->subject;
 }
 
-struct charge charge_ip(enum tier tier, const struct digest *key, const struct ip *client)
+struct counted counted_by_ip(enum tier tier, const struct digest *key, const struct ip *client)
 {
     struct ip subject = ip_neighbourhood(client);
-    return (struct charge){tier, subject_of(key, &subject)};
+    return (struct counted){tier, subject_of(key, &subject)};
 }
 
-struct charge charge_email(enum tier tier, const struct digest *key, struct str normalised)
+struct counted counted_by_email(enum tier tier, const struct digest *key, struct str normalised)
 {
-    return (struct charge){tier, digest_hmac(key, normalised)};
+    return (struct counted){tier, digest_hmac(key, normalised)};
 }
 
-void charge_key(const struct charge *c, char into[CHARGE_KEY_MAX])
+void counted_key(const struct counted *c, char into[COUNTED_KEY_MAX])
 {
     if (c->tier == TIER_GLOBAL) {
-        snprintf(into, CHARGE_KEY_MAX, "%s", names[c->tier]);
+        snprintf(into, COUNTED_KEY_MAX, "%s", names[c->tier]);
         return;
     }
     char hex[DIGEST_HEX_LEN + 1];
     digest_hex(&c->subject, hex);
-    snprintf(into, CHARGE_KEY_MAX, "%s:%s", names[c->tier], hex);
+    snprintf(into, COUNTED_KEY_MAX, "%s:%s", names[c->tier], hex);
 }

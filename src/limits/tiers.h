@@ -29,7 +29,7 @@ struct tier_table {
 };
 
 /* What is counted: a tier, and in it a subject. */
-struct charge {
+struct counted {
     enum tier tier;
     struct digest subject; /* all zero for TIER_GLOBAL */
 };
@@ -39,12 +39,12 @@ struct charge {
 
 const char *tier_name(enum tier tier); /* "ip"; the key's part before the colon */
 
-struct charge charge_global(void);
-struct charge charge_ip(enum tier tier, const struct digest *key, const struct ip *client);
-struct charge charge_email(enum tier tier, const struct digest *key, struct str normalised);
+struct counted counted_globally(void);
+struct counted counted_by_ip(enum tier tier, const struct digest *key, const struct ip *client);
+struct counted counted_by_email(enum tier tier, const struct digest *key, struct str normalised);
 
-#define CHARGE_KEY_MAX 96
+#define COUNTED_KEY_MAX 96
 /* "global", "ip:<64 hex digits>", …: the key in reclaim.rate_limits. */
-void charge_key(const struct charge *c, char into[CHARGE_KEY_MAX]);
+void counted_key(const struct counted *c, char into[COUNTED_KEY_MAX]);
 
 #endif

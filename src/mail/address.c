@@ -38,11 +38,11 @@ static bool name_is_sound(struct str name)
 }
 
 /* Takes "…" off, and the backslashes inside; ERR_INPUT when a quote stands where it must not. */
-static enum err unquote(struct str name, char *into, size_t room)
+static enum err unquote(struct str name, char *into, size_t size)
 {
     if (name.len == 0 || name.at[0] != '"')
-        return memchr(name.at, '"', name.len) ? ERR_INPUT : str_copy(name, into, room);
-    if (name.len < 2 || name.len - 2 >= room)
+        return memchr(name.at, '"', name.len) ? ERR_INPUT : str_copy(name, into, size);
+    if (name.len < 2 || name.len - 2 >= size)
         return ERR_INPUT;
     size_t len = 0, i = 1;
     for (; i < name.len && name.at[i] != '"'; i++) {

@@ -98,7 +98,7 @@ static int64_t try_from_ns(const struct delivery *d)
 
 static void attempt(struct delivery *d)
 {
-    enum work_hold hold = work_hold(d->item, d->post->try_ns);
+    enum work_lease hold = work_lease(d->item, d->post->try_ns);
     if (hold == WORK_LOST) {
         finish(d, WORK_DROPPED, "lost", NULL);
         return;

@@ -1,9 +1,9 @@
-/* What the files of this room know of each other. No other room includes this. */
+/* What the files of this folder know of each other. Private to this folder. */
 #ifndef MAIL_INSIDE_H
 #define MAIL_INSIDE_H
 
 #include "base/clock.h"
-#include "http/client.h"
+#include "client/client.h"
 #include "mail/mail.h"
 #include "pg/batch.h"
 

@@ -16,7 +16,7 @@
 #define MAIL_MAIL_H
 
 #include "base/json.h"
-#include "work/queue.h"
+#include "work/work.h"
 
 #define MAIL_ADDRESS_MAX 255
 #define MAIL_NAME_MAX 200

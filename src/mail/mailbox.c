@@ -96,7 +96,7 @@ static enum err begin(struct delivery *d)
     struct post *post = d->post;
     struct batch_config config = {.pool = work_pool(d->item->engine),
                                   .most = BATCH_MOST,
-                                  .room = WAITING_MOST,
+                                  .capacity = WAITING_MOST,
                                   .in_flight = 1,
                                   .patience_ns = post->try_ns,
                                   .context = post,

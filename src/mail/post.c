@@ -14,10 +14,10 @@ const struct work_kind mail_for_others = {.name = MAIL_KIND};
 
 static char *copy_of(const char *before, const char *z)
 {
-    size_t room = strlen(before) + strlen(z) + 1;
-    char *copy = malloc(room);
+    size_t size = strlen(before) + strlen(z) + 1;
+    char *copy = malloc(size);
     if (copy)
-        (void)snprintf(copy, room, "%s%s", before, z);
+        (void)snprintf(copy, size, "%s%s", before, z);
     return copy;
 }
 

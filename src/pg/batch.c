@@ -126,7 +126,7 @@ static void batch_done(struct job *job, enum err e)
 enum err batch_add(struct batch *b, struct batch_item *item)
 {
     pthread_mutex_lock(&b->lock);
-    bool full = b->waiting >= b->config.room;
+    bool full = b->waiting >= b->config.capacity;
     if (!full) {
         item->next = NULL;
         *b->last = item;

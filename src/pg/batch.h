@@ -14,7 +14,7 @@ struct batch_item { /* a member of what asks */
 struct batch_config {
     struct pool *pool;
     size_t most;         /* items in one batch */
-    size_t room;         /* items that may wait; more are refused at once */
+    size_t capacity;     /* items that may wait; more are refused at once */
     int in_flight;       /* at most 4 */
     int64_t patience_ns; /* for a batch, from its start */
     void *context;

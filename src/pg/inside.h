@@ -1,4 +1,4 @@
-/* What the files of this room know of a connection. No other room includes this. */
+/* What the files of this folder know of a connection. Private to this folder. */
 #ifndef PG_INSIDE_H
 #define PG_INSIDE_H
 

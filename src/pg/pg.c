@@ -138,8 +138,8 @@ enum err pg_judge(const PGresult *result, char sqlstate[6])
 }
 
 /* Each thing sent has one answer, in order; this is what the next one belongs to. */
-struct step {
-    enum { STEP_FORGET, STEP_PREPARE, STEP_RUN } kind;
+struct pipeline_step {
+    enum { STEP_FORGET, PIPELINE_PREPARE, PIPELINE_RUN } kind;
     struct pg_call *call;
     struct prepared *prepared; /* NULL for an unnamed statement */
     bool reused;               /* runs what an earlier trip prepared */
@@ -149,10 +149,10 @@ struct trip {
     struct pg *pg;
     int64_t deadline_ns;
     size_t count;
-    struct step steps[3 * TRIP_CALLS_MAX];
+    struct pipeline_step steps[3 * TRIP_CALLS_MAX];
 };
 
-static void add_step(struct trip *t, struct step step)
+static void add_step(struct trip *t, struct pipeline_step step)
 {
     t->steps[t->count++] = step;
 }
@@ -161,14 +161,14 @@ static bool send_forget(struct trip *t, struct pg_call *call, struct prepared *p
 {
     char sql[PREPARED_NAME_MAX + 16];
     snprintf(sql, sizeof sql, "DEALLOCATE \"%s\"", p->name);
-    add_step(t, (struct step){.kind = STEP_FORGET, .call = call, .prepared = p});
+    add_step(t, (struct pipeline_step){.kind = STEP_FORGET, .call = call, .prepared = p});
     return PQsendQueryParams(t->pg->conn, sql, 0, NULL, NULL, NULL, NULL, 0);
 }
 
 static bool send_prepare(struct trip *t, struct pg_call *call, struct prepared *p)
 {
     p->state = PREPARED_UNDERWAY;
-    add_step(t, (struct step){.kind = STEP_PREPARE, .call = call, .prepared = p});
+    add_step(t, (struct pipeline_step){.kind = PIPELINE_PREPARE, .call = call, .prepared = p});
     return PQsendPrepare(t->pg->conn, p->name, p->sql, 0, NULL);
 }
 
@@ -182,7 +182,7 @@ static bool send_call(struct trip *t, struct pg_call *call)
     PGconn *conn = t->pg->conn;
     struct prepared *p = t->pg->named ? prepared_find(t->pg, ask) : NULL;
     if (!p) {
-        add_step(t, (struct step){.kind = STEP_RUN, .call = call});
+        add_step(t, (struct pipeline_step){.kind = PIPELINE_RUN, .call = call});
         return PQsendQueryParams(conn, ask->sql, ask->params, NULL, values, NULL, NULL, 0);
     }
     bool reused = p->state == PREPARED_READY;
@@ -190,7 +190,7 @@ static bool send_call(struct trip *t, struct pg_call *call)
         return false;
     if ((p->state == PREPARED_NOT || p->state == PREPARED_STALE) && !send_prepare(t, call, p))
         return false;
-    add_step(t, (struct step){.kind = STEP_RUN, .call = call, .prepared = p, .reused = reused});
+    add_step(t, (struct pipeline_step){.kind = PIPELINE_RUN, .call = call, .prepared = p, .reused = reused});
     return PQsendQueryPrepared(conn, p->name, ask->params, values, NULL, NULL, 0);
 }
 
@@ -206,46 +206,46 @@ static void keep_answer(struct pg *pg, struct pg_call *call, PGresult *result)
         call->rows = (int)affected;
 }
 
-static bool lost_by_pooler(const struct step *step, const char *state)
+static bool lost_by_pooler(const struct pipeline_step *step, const char *state)
 {
-    return (step->kind == STEP_RUN && step->prepared && !strcmp(state, "26000")) ||
-           (step->kind == STEP_PREPARE && !strcmp(state, "42P05"));
+    return (step->kind == PIPELINE_RUN && step->prepared && !strcmp(state, "26000")) ||
+           (step->kind == PIPELINE_PREPARE && !strcmp(state, "42P05"));
 }
 
 /* True when the work is worth running again with the statement prepared anew or not at all. */
-static bool learn_from_failure(struct pg *pg, const struct step *step, const char *state)
+static bool learn_from_failure(struct pg *pg, const struct pipeline_step *step, const char *state)
 {
     if (lost_by_pooler(step, state) && pg->prepare == PG_PREPARE_AUTO) {
         pg->caught_pooler = pg->pooled = true;
         pg->named = false;
         return true;
     }
-    if (step->kind == STEP_RUN && step->reused && !strcmp(state, "26000")) {
+    if (step->kind == PIPELINE_RUN && step->reused && !strcmp(state, "26000")) {
         step->prepared->state = PREPARED_NOT;
         return true;
     }
     /* 0A000 is "cached plan must not change result type"; parameter types are fixed by the preparation as well. */
     bool outgrown = !strcmp(state, "0A000");
-    if (step->kind == STEP_RUN && step->reused && (outgrown || !strncmp(state, "42", 2))) {
+    if (step->kind == PIPELINE_RUN && step->reused && (outgrown || !strncmp(state, "42", 2))) {
         step->prepared->state = PREPARED_STALE;
         return outgrown;
     }
     return false;
 }
 
-static void note_prepared(const struct step *step, bool done, const char *state)
+static void note_prepared(const struct pipeline_step *step, bool done, const char *state)
 {
     struct prepared *p = step->prepared;
     if (step->kind == STEP_FORGET)
         p->state = done || !strcmp(state, "26000") ? PREPARED_NOT : PREPARED_STALE;
-    else if (step->kind == STEP_PREPARE && done)
+    else if (step->kind == PIPELINE_PREPARE && done)
         p->state = PREPARED_READY;
-    else if (step->kind == STEP_PREPARE && p->state == PREPARED_UNDERWAY)
+    else if (step->kind == PIPELINE_PREPARE && p->state == PREPARED_UNDERWAY)
         p->state = PREPARED_NOT;
 }
 
 /* Takes the result over. Anything but OK ends the trip: the connection cannot be used on. */
-static enum err take_answer(struct pg *pg, const struct step *step, PGresult *result)
+static enum err take_answer(struct pg *pg, const struct pipeline_step *step, PGresult *result)
 {
     enum err e = OK;
     char state[6] = "";
@@ -260,7 +260,7 @@ static enum err take_answer(struct pg *pg, const struct step *step, PGresult *re
         e = ERR_CLOSED; /* COPY, or no result at all: not a conversation we can follow */
     }
     note_prepared(step, done, state);
-    if (done && step->kind == STEP_RUN)
+    if (done && step->kind == PIPELINE_RUN)
         keep_answer(pg, step->call, result);
     else
         PQclear(result);

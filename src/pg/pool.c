@@ -267,7 +267,7 @@ static struct pool *make_pool(const struct pool_config *config)
     pool->stop_ns = INT64_MAX;
     pool->state.connections = config->connections;
     pool->stop_fd = eventfd(0, EFD_CLOEXEC);
-    pool->queue = queue_new(config->queue_room);
+    pool->queue = queue_new(config->queue_capacity);
     bool whole = pool->queue && pool->stop_fd >= 0;
     int made = 0;
     for (; whole && made < config->connections; made++) {
@@ -297,7 +297,7 @@ struct pool *pool_start(const struct pool_config *config, struct why *why)
 {
     if (pg_check_url(config->url, why))
         return NULL;
-    if (config->connections < 1 || config->queue_room < 1) {
+    if (config->connections < 1 || config->queue_capacity < 1) {
         (void)why_set(why, ERR_INPUT, "a pool needs a connection and room in its queue");
         return NULL;
     }

@@ -19,7 +19,7 @@ struct pool_config {
     const char *url;
     enum pg_prepare prepare;
     int connections;
-    size_t queue_room;
+    size_t queue_capacity;
 };
 
 struct pool;

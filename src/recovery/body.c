@@ -20,7 +20,7 @@ static enum err read_who(struct arena *arena, const json_t *body, struct body *r
 
 enum err body_read_probe(struct arena *arena, struct str text, struct body *ret)
 {
-    *ret = (struct body){.step = STEP_MALFORMED};
+    *ret = (struct body){.step = BODY_MALFORMED};
     AUTO(json) json_t *body = json_read_object(text, NULL);
     return read_who(arena, body, ret);
 }
@@ -28,19 +28,19 @@ enum err body_read_probe(struct arena *arena, struct str text, struct body *ret)
 enum err body_read_cleanup(struct arena *arena, const struct code_shape *shape, struct str text, struct body *ret)
 {
     struct str step, typed;
-    *ret = (struct body){.step = STEP_MALFORMED};
+    *ret = (struct body){.step = BODY_MALFORMED};
     AUTO(json) json_t *body = json_read_object(text, NULL);
     enum err e = read_who(arena, body, ret);
     if (e || (e = json_get_str(body, "step", &step)))
         return e;
     if (str_eq(step, STR("request-code"))) {
-        ret->step = STEP_REQUEST_CODE;
+        ret->step = BODY_REQUEST_CODE;
         return OK;
     }
     if (!str_eq(step, STR("validate-and-cleanup")))
         return ERR_INPUT;
     if ((e = json_get_str(body, "verificationCode", &typed)) || (e = code_read(shape, typed, &ret->code)))
         return e;
-    ret->step = STEP_VALIDATE;
+    ret->step = BODY_VALIDATE;
     return OK;
 }

@@ -8,8 +8,8 @@
 struct body {
     char correlation_id[37]; /* "" when none was given; told even of a body that is malformed otherwise */
     struct str email;        /* normalised, in the arena */
-    enum step { STEP_MALFORMED, STEP_REQUEST_CODE, STEP_VALIDATE } step;
-    struct code code; /* what was typed, for STEP_VALIDATE */
+    enum body_step { BODY_MALFORMED, BODY_REQUEST_CODE, BODY_VALIDATE } step;
+    struct code code; /* what was typed, for BODY_VALIDATE */
 };
 
 /* {"email", "correlationId"?}. ERR_INPUT or ERR_MISSING for a malformed one. */

@@ -27,7 +27,7 @@ METRIC_HISTOGRAM(check_time, "reclaim_cleanup_orphan_check_seconds", "Lock, user
                  metric_seconds);
 
 static const char *const step_names[] = {
-    [STEP_MALFORMED] = "malformed", [STEP_REQUEST_CODE] = "request-code", [STEP_VALIDATE] = "validate-and-cleanup"};
+    [BODY_MALFORMED] = "malformed", [BODY_REQUEST_CODE] = "request-code", [BODY_VALIDATE] = "validate-and-cleanup"};
 
 struct pg_call cleanup_try_lock(const struct flow *f)
 {
@@ -74,7 +74,7 @@ void cleanup_checked(int64_t began_ns)
 static void tell_success(struct flow *f, int outcome)
 {
     struct request *rq = f->rq;
-    const struct contract *contract = f->room->contract;
+    const struct contract *contract = f->context->contract;
     AUTO(buf) struct buf out = buf_new(2048);
     struct json_writer w = json_to(&out);
     json_open(&w, '{');
@@ -108,15 +108,15 @@ static void tell_success(struct flow *f, int outcome)
 /* What is told where nobody may learn who exists: the first step always worked, the second only with the right code. */
 static int told_uniformly(struct flow *f)
 {
-    if (f->step == STEP_VALIDATE)
+    if (f->step == BODY_VALIDATE)
         return f->outcome == USER_DELETED ? USER_DELETED : CLEANUP_WRONG_CODE;
     /* By the clock of the request for everyone: the database's may differ, and it was read for orphans only. */
     int64_t arrived_us = clock_wall_us() - (clock_ns() - f->rq->arrived_ns) / NS_PER_US;
-    clock_format_ms(arrived_us + f->room->contract->code_life_s * 1000000, f->expires_at);
+    clock_format_ms(arrived_us + f->context->contract->code_life_s * 1000000, f->expires_at);
     return CODE_SENT;
 }
 
-static void count_outcome(enum step step, int outcome)
+static void count_outcome(enum body_step step, int outcome)
 {
     char number[12] = "ok";
     if (outcome < CODE_SENT)
@@ -131,11 +131,11 @@ static void answer(struct flow *f)
         count_outcome(f->step, f->outcome);
     histogram_observe(&step_time, (double)(clock_ns() - f->rq->arrived_ns) / (double)NS_PER_S, step_names[f->step]);
 
-    int told = f->room->uniform ? told_uniformly(f) : f->outcome;
+    int told = f->context->uniform ? told_uniformly(f) : f->outcome;
     if (told >= CODE_SENT)
         tell_success(f, told);
     else
-        contract_refuse(f->rq, f->room->contract, (enum cleanup_error)told);
+        contract_refuse(f->rq, f->context->contract, (enum cleanup_error)told);
     reply_send(f->rq, f->rq->reply.status);
 }
 
@@ -143,7 +143,7 @@ static void answer_fault(struct flow *f, enum err e)
 {
     log_warn("cleanup failed", F_STR("step", step_names[f->step]), F_STR("error", err_name(e)));
     counter_add(&outcomes, 1, step_names[f->step], "006");
-    contract_refuse(f->rq, f->room->contract, CLEANUP_FAULT);
+    contract_refuse(f->rq, f->context->contract, CLEANUP_FAULT);
     reply_send(f->rq, f->rq->reply.status);
 }
 
@@ -174,7 +174,7 @@ struct regret {
     struct mail_regret mail;
     struct second_thought *second;
     struct job job;
-    struct cleanup *room;
+    struct cleanup *context;
     char email_hash[DIGEST_HEX_LEN + 1];
     int64_t log_id;
 };
@@ -202,13 +202,13 @@ static bool take_back(struct mail_regret *mail)
 {
     struct regret *r = OWNER_OF(mail, struct regret, mail);
     bool in_time = second_thought_choose(r->second);
-    count_outcome(STEP_REQUEST_CODE, in_time ? (int)CLEANUP_MAIL_FAILED : (int)CODE_SENT);
+    count_outcome(BODY_REQUEST_CODE, in_time ? (int)CLEANUP_MAIL_FAILED : (int)CODE_SENT);
     if (!in_time) {
         regret_free(r);
         return false;
     }
     r->job = (struct job){run_regret, regretted, clock_ns() + FLOW_NS, NULL};
-    enum err e = pool_submit(atomic_load(&r->room->pool), &r->job);
+    enum err e = pool_submit(atomic_load(&r->context->pool), &r->job);
     if (e)
         regretted(&r->job, e);
     return true;
@@ -216,7 +216,7 @@ static bool take_back(struct mail_regret *mail)
 
 static void keep(struct mail_regret *mail)
 {
-    count_outcome(STEP_REQUEST_CODE, CODE_SENT);
+    count_outcome(BODY_REQUEST_CODE, CODE_SENT);
     regret_free(OWNER_OF(mail, struct regret, mail));
 }
 
@@ -227,12 +227,12 @@ static struct regret *regret_new(struct flow *f)
     struct regret *r = rq->hold.until_ns > clock_ns() ? calloc(1, sizeof *r) : NULL;
     if (!r)
         return NULL;
-    *r = (struct regret){.mail = {rq->hold.until_ns, take_back, keep}, .room = f->room, .log_id = f->log_id};
+    *r = (struct regret){.mail = {rq->hold.until_ns, take_back, keep}, .context = f->context, .log_id = f->log_id};
     memcpy(r->email_hash, f->who.email_hash, sizeof r->email_hash);
-    if (f->room->uniform)
+    if (f->context->uniform)
         tell_success(f, told_uniformly(f));
     else
-        contract_refuse(rq, f->room->contract, CLEANUP_MAIL_FAILED);
+        contract_refuse(rq, f->context->contract, CLEANUP_MAIL_FAILED);
     if (!(r->second = reply_second_thought(rq))) {
         free(r);
         return NULL;
@@ -256,14 +256,14 @@ static struct mail_regret *give_answer(struct mail_answer *mail, enum mail_verdi
     f->job.run = run_take_back;
     f->job.done = taken_back;
     f->job.deadline_ns = clock_ns() + FLOW_NS;
-    if (pool_submit(atomic_load(&f->room->pool), &f->job))
+    if (pool_submit(atomic_load(&f->context->pool), &f->job))
         answer(f);
     return NULL;
 }
 
 enum err cleanup_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
 {
-    struct cleanup *room = context;
+    struct cleanup *cleanup = context;
     struct str user_id, salt_hex, correlation_id;
     struct code_salt salt;
     if (json_get_str(payload, "user_id", &user_id) || json_get_str(payload, "salt", &salt_hex) ||
@@ -278,8 +278,8 @@ enum err cleanup_compose(void *context, struct pg *pg, const json_t *payload, in
     if (left_s <= 0)
         return ERR_MISSING; /* expired, replaced, or the user is gone */
 
-    const struct code_shape *shape = &room->contract->code;
-    struct code code = code_derive(room->code_keys, shape, &salt, user_id.at);
+    const struct code_shape *shape = &cleanup->contract->code;
+    struct code code = code_derive(cleanup->code_keys, shape, &salt, user_id.at);
     *ret = (struct mail){.template = MAIL_CLEANUP_CODE,
                          .minutes = (int)((left_s + 59) / 60),
                          .expires_us = clock_wall_us() + left_s * 1000000};
@@ -315,7 +315,7 @@ enum err cleanup_refuse(struct flow *f, struct pg *pg, struct tx *tx, int error)
 static enum err run_step(struct job *job, struct pg *pg)
 {
     struct flow *f = flow_of_job(job);
-    enum err e = f->step == STEP_REQUEST_CODE ? request_code(f, pg) : validate_and_cleanup(f, pg);
+    enum err e = f->step == BODY_REQUEST_CODE ? request_code(f, pg) : validate_and_cleanup(f, pg);
     gauge_add(&locks_held, -(double)f->locked);
     f->locked = false;
     if (e && e != ERR_CONFLICT && pg_is_up(pg)) {
@@ -363,22 +363,22 @@ static void refusal_logged(struct job *job, enum err e)
 /* Letting in */
 
 /* A flood of refusals must not become a flood of writes. */
-static bool may_log_refusal(struct cleanup *room)
+static bool may_log_refusal(struct cleanup *context)
 {
     int64_t second = clock_ns() / NS_PER_S;
-    if (atomic_exchange(&room->logging_second, second) != second)
-        atomic_store(&room->refusals_logged, 0);
-    return atomic_fetch_add(&room->refusals_logged, 1) < REFUSALS_LOGGED_PER_S;
+    if (atomic_exchange(&context->logging_second, second) != second)
+        atomic_store(&context->refusals_logged, 0);
+    return atomic_fetch_add(&context->refusals_logged, 1) < REFUSALS_LOGGED_PER_S;
 }
 
 static void refuse_limited(struct flow *f)
 {
     int64_t seconds = limit_retry_after_s(&f->ticket);
     counter_add(&outcomes, 1, step_names[f->step], "003");
-    contract_refuse_limited(f->rq, f->room->contract, limit_wait_text(f->rq->arena, seconds), seconds);
+    contract_refuse_limited(f->rq, f->context->contract, limit_wait_text(f->rq->arena, seconds), seconds);
     reply_unhold_when_crowded(f->rq);
-    struct pool *pool = atomic_load(&f->room->pool);
-    if (f->step != STEP_MALFORMED && pool && may_log_refusal(f->room)) {
+    struct pool *pool = atomic_load(&f->context->pool);
+    if (f->step != BODY_MALFORMED && pool && may_log_refusal(f->context)) {
         f->job = (struct job){run_log_refusal, refusal_logged, clock_ns() + NS_PER_S, f->rq->correlation_id};
         if (pool_submit(pool, &f->job) == OK)
             return;
@@ -390,18 +390,18 @@ static void decided(struct ticket *ticket)
 {
     struct flow *f = OWNER_OF(ticket, struct flow, ticket);
     struct request *rq = f->rq;
-    struct pool *pool = atomic_load(&f->room->pool);
+    struct pool *pool = atomic_load(&f->context->pool);
     limit_headers(rq, ticket);
-    if (ticket->verdict == VERDICT_REFUSED) {
+    if (ticket->verdict == ADMISSION_REFUSED) {
         refuse_limited(f);
         return;
     }
-    if (ticket->verdict == VERDICT_FAULT || !pool) {
+    if (ticket->verdict == ADMISSION_FAILED || !pool) {
         answer_fault(f, ticket->fault);
         return;
     }
-    if (f->step == STEP_MALFORMED) {
-        contract_refuse(rq, f->room->contract, f->room->contract->malformed);
+    if (f->step == BODY_MALFORMED) {
+        contract_refuse(rq, f->context->contract, f->context->contract->malformed);
         reply_send(rq, rq->reply.status);
         return;
     }
@@ -414,7 +414,7 @@ static void decided(struct ticket *ticket)
 static void read_request(struct flow *f)
 {
     struct body body;
-    if (body_read_cleanup(f->rq->arena, &f->room->contract->code, f->rq->body, &body) == OK) {
+    if (body_read_cleanup(f->rq->arena, &f->context->contract->code, f->rq->body, &body) == OK) {
         f->step = body.step;
         f->email = body.email;
         f->code = body.code;
@@ -427,16 +427,16 @@ static void read_request(struct flow *f)
 /* Who is counted and logged: by keyed hashes only. */
 static void identify(struct flow *f)
 {
-    struct cleanup *room = f->room;
-    struct charge ip = charge_ip(TIER_IP, room->identifier_key, &f->rq->client);
-    ticket_charge(room->admission, &f->ticket, charge_global());
-    ticket_charge(room->admission, &f->ticket, ip);
-    if (f->step == STEP_MALFORMED)
+    struct cleanup *context = f->context;
+    struct counted ip = counted_by_ip(TIER_IP, context->identifier_key, &f->rq->client);
+    ticket_count_in(context->admission, &f->ticket, counted_globally());
+    ticket_count_in(context->admission, &f->ticket, ip);
+    if (f->step == BODY_MALFORMED)
         return;
-    struct charge email =
-        charge_email(f->step == STEP_REQUEST_CODE ? TIER_EMAIL : TIER_EMAIL_VALIDATE, room->identifier_key, f->email);
-    if (f->step == STEP_REQUEST_CODE || room->contract->limits_validation)
-        ticket_charge(room->admission, &f->ticket, email);
+    struct counted email = counted_by_email(f->step == BODY_REQUEST_CODE ? TIER_EMAIL : TIER_EMAIL_VALIDATE,
+                                            context->identifier_key, f->email);
+    if (f->step == BODY_REQUEST_CODE || context->contract->limits_validation)
+        ticket_count_in(context->admission, &f->ticket, email);
     f->who.correlation_id = f->rq->correlation_id;
     f->who.step = step_names[f->step];
     digest_hex(&email.subject, f->who.email_hash);
@@ -452,25 +452,25 @@ static int64_t answer_by_ns(const struct request *rq)
 
 void cleanup_handle(struct request *rq)
 {
-    struct cleanup *room = rq->route->room;
+    struct cleanup *context = rq->route->context;
     struct flow *f = request_work(rq, sizeof *f);
     if (!f) {
-        contract_refuse(rq, room->contract, CLEANUP_FAULT);
+        contract_refuse(rq, context->contract, CLEANUP_FAULT);
         reply_send(rq, rq->reply.status);
         return;
     }
-    f->room = room;
+    f->context = context;
     f->rq = rq;
     f->ticket.decided = decided;
     f->answer = (struct mail_answer){answer_by_ns(rq), give_answer};
     read_request(f);
     counter_add(&requests, 1, step_names[f->step]);
     identify(f);
-    admission_ask(room->admission, &f->ticket);
+    admission_ask(context->admission, &f->ticket);
 }
 
-void cleanup_open(struct cleanup *room, struct pool *pool, struct engine *engine)
+void cleanup_open(struct cleanup *context, struct pool *pool, struct engine *engine)
 {
-    room->engine = engine;
-    atomic_store(&room->pool, pool);
+    context->engine = engine;
+    atomic_store(&context->pool, pool);
 }

@@ -30,9 +30,9 @@ struct cleanup {
 };
 
 /* The database and the work engine are ready. */
-void cleanup_open(struct cleanup *room, struct pool *pool, struct engine *engine);
+void cleanup_open(struct cleanup *context, struct pool *pool, struct engine *engine);
 
-/* The handler; its route's room is a struct cleanup. */
+/* The handler; its route's context is a struct cleanup. */
 void cleanup_handle(struct request *rq);
 
 /* How a step ended: one of the contract's errors, or */
@@ -43,9 +43,9 @@ struct flow {
     struct ticket ticket;
     struct job job;
     struct mail_answer answer;
-    struct cleanup *room;
+    struct cleanup *context;
     struct request *rq;
-    enum step step;
+    enum body_step step;
     struct str email;
     struct code code; /* what was typed, in the second step */
     bool proven;      /* it was the right one; `stored` is what it was compared with */

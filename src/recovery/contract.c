@@ -143,7 +143,7 @@ void contract_refuse(struct request *rq, const struct contract *contract, enum c
 
 void contract_family_refuse(struct request *rq, int status)
 {
-    const struct contract *contract = rq->family->room;
+    const struct contract *contract = rq->family->context;
     switch (status) {
     case 404:
         contract_refuse_as(rq, contract, contract->malformed, status, "There is no such function.");

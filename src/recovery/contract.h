@@ -41,7 +41,7 @@ void contract_refuse_as(struct request *rq, const struct contract *contract, enu
                         const char *message);
 /* 003, with how long to wait: in the sentence, where the contract's has a place for it, and in seconds. */
 void contract_refuse_limited(struct request *rq, const struct contract *contract, struct str wait, int64_t seconds);
-/* For the family /functions/v1/, whose room is a struct contract. */
+/* For the family /functions/v1/, whose context is a struct contract. */
 void contract_family_refuse(struct request *rq, int status);
 
 #endif

@@ -233,11 +233,11 @@ static void decided(struct ticket *ticket)
     struct request *rq = q->rq;
     struct batch *lookup = atomic_load(&q->probe->lookup);
     limit_headers(rq, ticket);
-    if (ticket->verdict == VERDICT_REFUSED)
+    if (ticket->verdict == ADMISSION_REFUSED)
         refuse_limited(q);
-    else if (ticket->verdict == VERDICT_ADMITTED && !q->email.at)
+    else if (ticket->verdict == ADMISSION_GRANTED && !q->email.at)
         contract_refuse(rq, q->probe->contract, q->probe->contract->malformed);
-    else if (ticket->verdict == VERDICT_ADMITTED && lookup && batch_add(lookup, &q->item) == OK)
+    else if (ticket->verdict == ADMISSION_GRANTED && lookup && batch_add(lookup, &q->item) == OK)
         return;
     else
         contract_family_refuse(rq, 503);
@@ -261,7 +261,7 @@ static void read_request(struct inquiry *q)
 
 void probe_handle(struct request *rq)
 {
-    struct probe *probe = rq->route->room;
+    struct probe *probe = rq->route->context;
     struct inquiry *q = request_work(rq, sizeof *q);
     if (!q) {
         contract_family_refuse(rq, 503);
@@ -271,7 +271,7 @@ void probe_handle(struct request *rq)
     q->rq = rq;
     q->probe = probe;
     q->ticket.decided = decided;
-    ticket_charge(probe->admission, &q->ticket, charge_ip(TIER_PROBE, probe->identifier_key, &rq->client));
+    ticket_count_in(probe->admission, &q->ticket, counted_by_ip(TIER_PROBE, probe->identifier_key, &rq->client));
     if (!may_name_correlation(rq->body) && admission_refuse(probe->admission, &q->ticket))
         return;
     read_request(q);
@@ -282,7 +282,7 @@ enum err probe_open(struct probe *probe, struct pool *pool)
 {
     struct batch *lookup = batch_new(&(struct batch_config){.pool = pool,
                                                             .most = BATCH_MOST,
-                                                            .room = WAITING_MOST,
+                                                            .capacity = WAITING_MOST,
                                                             .in_flight = 2,
                                                             .patience_ns = LOOKUP_NS,
                                                             .context = probe,

@@ -24,7 +24,7 @@ struct probe {
 enum err probe_open(struct probe *probe, struct pool *pool) MUST_CHECK;
 void probe_close(struct probe *probe); /* after the last request */
 
-/* The handler; its route's room is a struct probe. */
+/* The handler; its route's context is a struct probe. */
 void probe_handle(struct request *rq);
 
 extern const struct statement probe_find_user, probe_find_users, probe_sees_users, probe_limit_company_query;

@@ -12,7 +12,7 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
 {
     struct pg_call reads[] = {
         cleanup_try_lock(f),
-        {.ask = &f->room->orphans->candidate, .args = {pg_text(f->email.at)}},
+        {.ask = &f->context->orphans->candidate, .args = {pg_text(f->email.at)}},
     };
     int64_t began_ns = clock_ns();
     enum err e = tx_trip(tx, reads, COUNT_OF(reads));
@@ -26,7 +26,7 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
     cleanup_locked(f);
     if ((e = cleanup_judge(&reads[1], ret)) || ret->refusal)
         return e;
-    if (!post_has_provider(f->room->post))
+    if (!post_has_provider(f->context->post))
         ret->refusal = CLEANUP_MAIL_FAILED;
     return OK;
 }
@@ -37,12 +37,12 @@ static void write_payload(const struct flow *f, const struct candidate *who, con
     snprintf(into, 512,
              "{\"template\":\"cleanup-code\",\"contract\":\"%s\",\"user_id\":\"%s\",\"salt\":\"%s\","
              "\"correlation_id\":\"%s\"}",
-             f->room->contract->name, who->user_id, salt_hex, f->rq->correlation_id);
+             f->context->contract->name, who->user_id, salt_hex, f->rq->correlation_id);
 }
 
 static void write_mail(const struct flow *f, const struct code *code, struct mail *ret)
 {
-    const struct contract *contract = f->room->contract;
+    const struct contract *contract = f->context->contract;
     *ret = (struct mail){.template = MAIL_CLEANUP_CODE,
                          .minutes = (int)(contract->code_life_s / 60),
                          .expires_us = clock_wall_us() + contract->code_life_s * 1000000};
@@ -53,7 +53,7 @@ static void write_mail(const struct flow *f, const struct code *code, struct mai
 
 enum err request_code(struct flow *f, struct pg *pg)
 {
-    struct cleanup *room = f->room;
+    struct cleanup *context = f->context;
     struct candidate who = {.refusal = 0};
     AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
     tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
@@ -64,8 +64,8 @@ enum err request_code(struct flow *f, struct pg *pg)
         return cleanup_refuse(f, pg, tx, who.refusal);
 
     struct code_salt salt = code_salt_new();
-    struct code code = code_derive(room->code_keys, &room->contract->code, &salt, who.user_id);
-    struct digest hash = code_hash(room->code_keys, &salt, &code);
+    struct code code = code_derive(context->code_keys, &context->contract->code, &salt, who.user_id);
+    struct digest hash = code_hash(context->code_keys, &salt, &code);
     char salt_hex[2 * CODE_SALT_LEN + 1], hash_hex[DIGEST_HEX_LEN + 1], payload[512];
     code_salt_hex(&salt, salt_hex);
     digest_hex(&hash, hash_hex);
@@ -76,9 +76,9 @@ enum err request_code(struct flow *f, struct pg *pg)
     struct pg_call writes[2] = {
         {.ask = &cleanup_store_code,
          .args = {pg_text(f->who.email_hash), pg_text(who.user_id), pg_text(hash_hex), pg_text(salt_hex),
-                  pg_i64(room->contract->code_life_s), pg_text(f->rq->correlation_id), pg_text(f->who.ip_hash)}},
+                  pg_i64(context->contract->code_life_s), pg_text(f->rq->correlation_id), pg_text(f->who.ip_hash)}},
     };
-    AUTO(work_item) struct work_item *item = mail_promise(room->post, room->engine, payload, &mail, &writes[1]);
+    AUTO(work_item) struct work_item *item = mail_promise(context->post, context->engine, payload, &mail, &writes[1]);
     secret_wipe(&code, sizeof code);
     secret_wipe(&mail, sizeof mail);
     if (!item)

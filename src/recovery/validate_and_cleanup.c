@@ -19,7 +19,7 @@ static enum err read_stored(const struct pg_call *taken, struct stored_code *ret
 
 static bool is_right(const struct flow *f)
 {
-    struct digest typed = code_hash(f->room->code_keys, &f->stored.salt, &f->code);
+    struct digest typed = code_hash(f->context->code_keys, &f->stored.salt, &f->code);
     return digest_eq(&typed, &f->stored.hash);
 }
 
@@ -41,7 +41,7 @@ static enum err prove(struct flow *f, struct pg *pg, int *ret_refusal)
     if (e)
         return e;
     if (taken->rows == 0) {
-        *ret_refusal = (int)f->room->contract->expired;
+        *ret_refusal = (int)f->context->contract->expired;
         return OK;
     }
     if ((e = read_stored(taken, &f->stored)))
@@ -55,7 +55,7 @@ static enum err prove(struct flow *f, struct pg *pg, int *ret_refusal)
 /* The user and what it owns, both kept from changing until the transaction ends. */
 static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *ret)
 {
-    const struct orphan_statements *orphans = f->room->orphans;
+    const struct orphan_statements *orphans = f->context->orphans;
     struct pg_call reads[5] = {
         {.ask = &cleanup_await_lock, .args = {pg_text(f->email.at)}},
         {.ask = &cleanup_find_code, .args = {pg_text(f->who.email_hash), pg_i64(f->stored.log_id)}},
@@ -76,7 +76,7 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
         return e;
     cleanup_locked(f);
     if (code->rows == 0) {
-        ret->refusal = (int)f->room->contract->expired;
+        ret->refusal = (int)f->context->contract->expired;
         return OK;
     }
     if ((e = cleanup_judge(found, ret)))

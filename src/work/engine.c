@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
-#include "http/client.h"
+#include "client/client.h"
 #include "work/inside.h"
 
 #define LEASE_NS (25 * NS_PER_S) /* and a poll: taken over within 30 s */
@@ -23,7 +23,7 @@ METRIC_GAUGE(in_memory, "reclaim_work_in_memory", "Work items that this instance
 
 /* Items in memory */
 
-size_t engine_holds(const struct engine *e)
+size_t engine_item_count(const struct engine *e)
 {
     return e->waiting.count + e->running.count + e->ended.count + e->settling.count;
 }
@@ -64,12 +64,12 @@ static void move(struct work_item *item, enum item_state state)
     list_add(list_of(item->engine, item), item);
 }
 
-static void tell_holds(struct engine *e)
+static void publish_item_count(struct engine *e)
 {
     pthread_mutex_lock(&e->lock);
-    e->state.in_memory = engine_holds(e);
+    e->state.in_memory = engine_item_count(e);
     pthread_mutex_unlock(&e->lock);
-    gauge_set(&in_memory, (double)engine_holds(e));
+    gauge_set(&in_memory, (double)engine_item_count(e));
 }
 
 void engine_discard(struct engine *e, struct work_item *item)
@@ -80,7 +80,7 @@ void engine_discard(struct engine *e, struct work_item *item)
         at = &(*at)->same_slot;
     *at = item->same_slot;
     item_free(item);
-    tell_holds(e);
+    publish_item_count(e);
 }
 
 /* Running them */
@@ -88,7 +88,7 @@ void engine_discard(struct engine *e, struct work_item *item)
 static enum err run_item(struct job *job, struct pg *pg)
 {
     struct work_item *item = OWNER_OF(job, struct work_item, job);
-    if (work_hold(item, 0) != WORK_MINE)
+    if (work_lease(item, 0) != WORK_MINE)
         return ERR_TIMEOUT;
     return item->kind->run(item, pg, job->deadline_ns);
 }
@@ -150,7 +150,7 @@ void engine_adopt(struct engine *e, struct work_item *item)
     *slot_of(e, item->id) = item;
     item->state = item->kind->run ? ITEM_WAITING : ITEM_RUNNING;
     list_add(list_of(e, item), item);
-    tell_holds(e);
+    publish_item_count(e);
     if (e->stopping)
         work_end(item, WORK_RETURNED, NULL);
     else if (item->tries > item->kind->tries_max)
@@ -283,7 +283,7 @@ static bool goes_on(struct engine *e)
         abandon_running(e);
     if (e->running.count || e->ledger.busy)
         return true;
-    return engine_holds(e) && clock_ns() < stop_ns + LAST_WORDS_NS;
+    return engine_item_count(e) && clock_ns() < stop_ns + LAST_WORDS_NS;
 }
 
 static void *turn(void *context)

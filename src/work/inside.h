@@ -1,4 +1,4 @@
-/* What the files of this room know of each other. No other room includes this. */
+/* What the files of this folder know of each other. Private to this folder. */
 #ifndef WORK_INSIDE_H
 #define WORK_INSIDE_H
 
@@ -6,7 +6,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "work/queue.h"
+#include "work/work.h"
 
 #define WORK_KINDS_MAX 16
 #define WORK_SLOTS 4096
@@ -79,7 +79,7 @@ struct engine {
 
 struct work_item *item_new(struct engine *engine, const struct work_kind *kind, struct str payload) MUST_CHECK;
 void item_free(struct work_item *item);
-size_t engine_holds(const struct engine *engine);
+size_t engine_item_count(const struct engine *engine);
 void engine_adopt(struct engine *engine, struct work_item *item); /* runs it as soon as may be */
 struct work_item *engine_find(struct engine *engine, int64_t id);
 void engine_discard(struct engine *engine, struct work_item *item); /* settled, or given up */

@@ -23,10 +23,10 @@ static void check_written(struct arena *arena, const struct contract *contract, 
     char shown[CODE_TEXT_MAX];
     json_open(&w, '{');
     json_key(&w, "step");
-    json_str(&w, body->step == STEP_VALIDATE ? STR("validate-and-cleanup") : STR("request-code"));
+    json_str(&w, body->step == BODY_VALIDATE ? STR("validate-and-cleanup") : STR("request-code"));
     json_key(&w, "email");
     json_str(&w, body->email);
-    if (body->step == STEP_VALIDATE) {
+    if (body->step == BODY_VALIDATE) {
         code_show(&contract->code, &body->code, shown);
         json_key(&w, "verificationCode");
         json_str(&w, str_of(shown));
@@ -48,7 +48,7 @@ static void check_cleanup(struct arena *arena, const struct contract *contract, 
     struct body body;
     enum err e = body_read_cleanup(arena, &contract->code, text, &body);
     check_who(arena, e, &body);
-    PROMISE((e == OK) == (body.step != STEP_MALFORMED));
+    PROMISE((e == OK) == (body.step != BODY_MALFORMED));
     PROMISE(strcmp(body.correlation_id, probe->correlation_id) == 0);
     if (e)
         return;

@@ -1,7 +1,7 @@
 /* Values of settings: taken or refused with a sentence, and shown in one line that tells no secret. The input is
  * NAME=value, without the RECLAIM_. */
 #include "fuzz.h"
-#include "ops/settings_table.h"
+#include "settings/table.h"
 
 static void check_shown(const struct setting *row, struct str text)
 {

@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "auth/jwt.h"
+#include "credentials/jwt.h"
 #include "fuzz.h"
 
 #define SECRET "a secret of no worth, for fuzzing only"
@@ -38,10 +38,10 @@ static enum err load_set(struct str text, struct jwt_keys **ret)
 
 static char *base64url(struct str bytes)
 {
-    size_t room = sodium_base64_ENCODED_LEN(bytes.len, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
-    char *text = malloc(room);
+    size_t size = sodium_base64_ENCODED_LEN(bytes.len, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    char *text = malloc(size);
     PROMISE(text);
-    return sodium_bin2base64(text, room, (const unsigned char *)bytes.at, bytes.len,
+    return sodium_bin2base64(text, size, (const unsigned char *)bytes.at, bytes.len,
                              sodium_base64_VARIANT_URLSAFE_NO_PADDING);
 }
 
@@ -62,10 +62,10 @@ static enum jwt_fault verify_signed(const struct jwt_keys *keys, struct str text
     crypto_auth_hmacsha256_update(&state, (const unsigned char *)text.at, text.len);
     crypto_auth_hmacsha256_final(&state, mark);
     char *tail = base64url((struct str){(char *)mark, sizeof mark});
-    size_t room = text.len + strlen(tail) + 2;
-    char *token = malloc(room);
+    size_t size = text.len + strlen(tail) + 2;
+    char *token = malloc(size);
     PROMISE(token);
-    snprintf(token, room, "%s.%s", text.at, tail);
+    snprintf(token, size, "%s.%s", text.at, tail);
     struct claims claims;
     enum jwt_fault fault = jwt_verify(keys, str_of(token), NOW_US, &claims);
     if (fault == JWT_FINE)
@@ -78,10 +78,10 @@ static enum jwt_fault verify_signed(const struct jwt_keys *keys, struct str text
 static void check_signed(struct str header, struct str payload)
 {
     char *head = base64url(header), *body = base64url(payload);
-    size_t room = strlen(head) + strlen(body) + 2;
-    char *text = malloc(room);
+    size_t size = strlen(head) + strlen(body) + 2;
+    char *text = malloc(size);
     PROMISE(text);
-    int len = snprintf(text, room, "%s.%s", head, body);
+    int len = snprintf(text, size, "%s.%s", head, body);
     struct str all = {text, (size_t)len};
     enum jwt_fault by_secret = verify_signed(secret_keys, all, SECRET, sizeof SECRET - 1);
     enum jwt_fault by_own = verify_signed(secret_keys, all, own_key.bytes, sizeof own_key.bytes);

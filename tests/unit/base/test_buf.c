@@ -38,7 +38,7 @@ static void it_grows_as_needed_and_keeps_its_bytes(void **state UNUSED)
         (void)snprintf(want, sizeof want, "%05d,", i);
         assert_memory_equal(b.at + (size_t)i * 6, want, 6);
     }
-    assert_true(b.room <= 2 * 60000 + 2);
+    assert_true(b.capacity <= 2 * 60000 + 2);
 }
 
 static void the_ceiling_is_reached_exactly_and_never_passed(void **state UNUSED)
@@ -48,7 +48,7 @@ static void the_ceiling_is_reached_exactly_and_never_passed(void **state UNUSED)
         buf_addz(&b, "0123456789");
     assert_int_equal(b.failed, OK);
     assert_int_equal(buf_str(&b).len, 100);
-    assert_true(b.room <= 101);
+    assert_true(b.capacity <= 101);
     buf_addz(&b, "x");
     assert_int_equal(b.failed, ERR_MEMORY);
     assert_int_equal(b.len, 100);

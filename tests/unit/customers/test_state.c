@@ -9,22 +9,22 @@ static void each_event_does_in_each_state_what_is_promised(void **state)
     static const struct {
         enum customer_state now;
         enum customer_event event;
-        enum step_kind kind;
+        enum transition_kind kind;
         enum customer_state next;
     } all[] = {
-        {STATE_ACTIVE, EVENT_FREEZE, STEP_CHANGES, STATE_FROZEN},
-        {STATE_ACTIVE, EVENT_RECOVER, STEP_REFUSED, STATE_ACTIVE},
-        {STATE_ACTIVE, EVENT_DELETE, STEP_CHANGES, STATE_DELETED},
-        {STATE_FROZEN, EVENT_FREEZE, STEP_UNCHANGED, STATE_FROZEN},
-        {STATE_FROZEN, EVENT_RECOVER, STEP_CHANGES, STATE_ACTIVE},
-        {STATE_FROZEN, EVENT_DELETE, STEP_CHANGES, STATE_DELETED},
-        {STATE_DELETED, EVENT_FREEZE, STEP_REFUSED, STATE_DELETED},
-        {STATE_DELETED, EVENT_RECOVER, STEP_REFUSED, STATE_DELETED},
-        {STATE_DELETED, EVENT_DELETE, STEP_UNCHANGED, STATE_DELETED},
+        {STATE_ACTIVE, CUSTOMER_FREEZES, TRANSITION_CHANGES, STATE_FROZEN},
+        {STATE_ACTIVE, CUSTOMER_RECOVERS, TRANSITION_REFUSED, STATE_ACTIVE},
+        {STATE_ACTIVE, CUSTOMER_IS_DELETED, TRANSITION_CHANGES, STATE_DELETED},
+        {STATE_FROZEN, CUSTOMER_FREEZES, TRANSITION_NONE, STATE_FROZEN},
+        {STATE_FROZEN, CUSTOMER_RECOVERS, TRANSITION_CHANGES, STATE_ACTIVE},
+        {STATE_FROZEN, CUSTOMER_IS_DELETED, TRANSITION_CHANGES, STATE_DELETED},
+        {STATE_DELETED, CUSTOMER_FREEZES, TRANSITION_REFUSED, STATE_DELETED},
+        {STATE_DELETED, CUSTOMER_RECOVERS, TRANSITION_REFUSED, STATE_DELETED},
+        {STATE_DELETED, CUSTOMER_IS_DELETED, TRANSITION_NONE, STATE_DELETED},
     };
-    assert_int_equal(COUNT_OF(all), STATE_COUNT * EVENT_COUNT);
+    assert_int_equal(COUNT_OF(all), STATE_COUNT * CUSTOMER_EVENT_COUNT);
     for (size_t i = 0; i < COUNT_OF(all); i++) {
-        struct state_step step = state_next(all[i].now, all[i].event);
+        struct transition step = state_transition(all[i].now, all[i].event);
         assert_int_equal(step.kind, all[i].kind);
         assert_int_equal(step.next, all[i].next);
     }
@@ -33,8 +33,8 @@ static void each_event_does_in_each_state_what_is_promised(void **state)
 static void nothing_leads_out_of_deleted(void **state)
 {
     (void)state;
-    for (int event = 0; event < EVENT_COUNT; event++)
-        assert_int_equal(state_next(STATE_DELETED, (enum customer_event)event).next, STATE_DELETED);
+    for (int event = 0; event < CUSTOMER_EVENT_COUNT; event++)
+        assert_int_equal(state_transition(STATE_DELETED, (enum customer_event)event).next, STATE_DELETED);
 }
 
 static void names_are_read_back(void **state)
@@ -54,10 +54,10 @@ static void names_are_read_back(void **state)
 static void events_have_their_published_names(void **state)
 {
     (void)state;
-    assert_string_equal(event_type(EVENT_FREEZE), "customer_frozen");
-    assert_string_equal(event_type(EVENT_RECOVER), "customer_recovered");
-    assert_string_equal(event_type(EVENT_DELETE), "customer_deleted");
-    assert_string_equal(event_action(EVENT_FREEZE), "freeze");
+    assert_string_equal(event_type(CUSTOMER_FREEZES), "customer_frozen");
+    assert_string_equal(event_type(CUSTOMER_RECOVERS), "customer_recovered");
+    assert_string_equal(event_type(CUSTOMER_IS_DELETED), "customer_deleted");
+    assert_string_equal(event_action(CUSTOMER_FREEZES), "freeze");
 }
 
 int main(void)

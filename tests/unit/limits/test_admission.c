@@ -41,7 +41,7 @@ static int set_up(void **state UNUSED)
     must_run(pg, "CREATE TABLE public.test_clock (us int8); INSERT INTO public.test_clock VALUES (0);"
                  "CREATE OR REPLACE FUNCTION reclaim.limit_clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS"
                  " 'SELECT ''2030-01-01Z''::timestamptz + us * ''1 us''::interval FROM public.test_clock'");
-    pool = pool_start(&(struct pool_config){.url = server_url(server), .connections = 4, .queue_room = 4096}, &why);
+    pool = pool_start(&(struct pool_config){.url = server_url(server), .connections = 4, .queue_capacity = 4096}, &why);
     assert_non_null(pool);
     admission = admission_new();
     assert_non_null(admission);
@@ -77,17 +77,17 @@ static void caller_told(struct ticket *t)
     pthread_mutex_unlock(&c->lock);
 }
 
-static void caller_ask(struct caller *c, const struct charge *charges, size_t count)
+static void caller_ask(struct caller *c, const struct counted *charges, size_t count)
 {
     *c = (struct caller){.ticket = {.decided = caller_told}};
     pthread_mutex_init(&c->lock, NULL);
     pthread_cond_init(&c->told, NULL);
     for (size_t i = 0; i < count; i++)
-        ticket_charge(admission, &c->ticket, charges[i]);
+        ticket_count_in(admission, &c->ticket, charges[i]);
     admission_ask(admission, &c->ticket);
 }
 
-static enum verdict caller_wait(struct caller *c)
+static enum admission_verdict caller_wait(struct caller *c)
 {
     pthread_mutex_lock(&c->lock);
     while (!c->decided)
@@ -98,26 +98,26 @@ static enum verdict caller_wait(struct caller *c)
     return c->ticket.verdict;
 }
 
-static enum verdict ask(struct ticket *ret, const struct charge *charges, size_t count)
+static enum admission_verdict ask(struct ticket *ret, const struct counted *charges, size_t count)
 {
     struct caller c;
     caller_ask(&c, charges, count);
-    enum verdict v = caller_wait(&c);
+    enum admission_verdict v = caller_wait(&c);
     if (ret)
         *ret = c.ticket;
     return v;
 }
 
-static struct charge client(uint64_t number)
+static struct counted client(uint64_t number)
 {
     static const struct digest key = {{7}};
-    return charge_email(TIER_IP, &key, (struct str){(const char *)&number, sizeof number});
+    return counted_by_email(TIER_IP, &key, (struct str){(const char *)&number, sizeof number});
 }
 
-static struct charge address(uint64_t number)
+static struct counted address(uint64_t number)
 {
     static const struct digest key = {{8}};
-    return charge_email(TIER_EMAIL, &key, (struct str){(const char *)&number, sizeof number});
+    return counted_by_email(TIER_EMAIL, &key, (struct str){(const char *)&number, sizeof number});
 }
 
 /* Forgets what is in memory, so that the database decides. */
@@ -133,13 +133,13 @@ static void a_hundred_at_once_against_five_admit_exactly_five(void **state UNUSE
 {
     for (uint64_t round = 0; round < 20; round++) {
         limits_are(off, (struct limit){5, 60}, off);
-        struct charge c = client(1000 + round);
+        struct counted c = client(1000 + round);
         struct caller *callers = calloc(100, sizeof *callers);
         int admitted = 0;
         for (int i = 0; i < 100; i++)
             caller_ask(&callers[i], &c, 1);
         for (int i = 0; i < 100; i++)
-            admitted += caller_wait(&callers[i]) == VERDICT_ADMITTED;
+            admitted += caller_wait(&callers[i]) == ADMISSION_GRANTED;
         free(callers);
         assert_int_equal(admitted, 5);
     }
@@ -149,10 +149,10 @@ static void a_refused_request_charges_no_tier_at_all(void **state UNUSED)
 {
     must_run(pg, "TRUNCATE reclaim.rate_limits");
     limits_are((struct limit){1000, 60}, (struct limit){2, 60}, off);
-    struct charge charges[] = {charge_global(), client(1)};
+    struct counted charges[] = {counted_globally(), client(1)};
     for (int i = 0; i < 50; i++) {
         limits_are((struct limit){1000, 60}, (struct limit){2, 60}, off);
-        assert_int_equal(ask(NULL, charges, 2), i < 2 ? VERDICT_ADMITTED : VERDICT_REFUSED);
+        assert_int_equal(ask(NULL, charges, 2), i < 2 ? ADMISSION_GRANTED : ADMISSION_REFUSED);
     }
     assert_int_equal(number_from(server_url(server), "SELECT sum(count) FROM reclaim.rate_limits WHERE key = 'global'"),
                      2);
@@ -161,24 +161,24 @@ static void a_refused_request_charges_no_tier_at_all(void **state UNUSED)
 static void a_refusal_is_given_from_memory_until_a_reset(void **state UNUSED)
 {
     limits_are(off, (struct limit){1, 3600}, off);
-    struct charge c = client(2);
+    struct counted c = client(2);
     struct ticket t;
     while (!admission_is_listening(admission))
         nanosleep(&(struct timespec){.tv_nsec = 10 * NS_PER_MS}, NULL);
-    assert_int_equal(ask(NULL, &c, 1), VERDICT_ADMITTED);
+    assert_int_equal(ask(NULL, &c, 1), ADMISSION_GRANTED);
     must_run(pg, "ALTER FUNCTION reclaim.admit(text[], integer[], integer[], integer[]) RENAME TO admit_away");
     for (int i = 0; i < 100; i++)
-        assert_int_equal(ask(&t, &c, 1), VERDICT_REFUSED); /* the database could not have said so */
+        assert_int_equal(ask(&t, &c, 1), ADMISSION_REFUSED); /* the database could not have said so */
     must_run(pg, "ALTER FUNCTION reclaim.admit_away(text[], integer[], integer[], integer[]) RENAME TO admit");
     assert_true(t.tiers[0].wait_ns > 3590 * NS_PER_S && t.tiers[0].wait_ns <= 3600 * NS_PER_S);
 
     assert_int_equal(limits_reset(pg, &c, clock_ns() + 5 * NS_PER_S), OK);
-    enum verdict v = VERDICT_REFUSED;
-    for (int64_t end = clock_ns() + 60 * NS_PER_S; v == VERDICT_REFUSED && clock_ns() < end;) {
+    enum admission_verdict v = ADMISSION_REFUSED;
+    for (int64_t end = clock_ns() + 60 * NS_PER_S; v == ADMISSION_REFUSED && clock_ns() < end;) {
         nanosleep(&(struct timespec){.tv_nsec = 10 * NS_PER_MS}, NULL);
         v = ask(NULL, &c, 1);
     }
-    assert_int_equal(v, VERDICT_ADMITTED);
+    assert_int_equal(v, ADMISSION_GRANTED);
 }
 
 /* What the store must come to, by the book: an admission counts until it has left the window; under a limit above 100,
@@ -186,14 +186,14 @@ static void a_refusal_is_given_from_memory_until_a_reset(void **state UNUSED)
 #define BEGINNING_US (INT64_C(1893456000) * 1000000) /* 2030-01-01: where the clock is 0 */
 
 struct past {
-    struct charge charge;
+    struct counted counted;
     int64_t at_us;
 };
 
 static struct past admitted_before[4096]; /* in order of time */
 static size_t admitted_count;
 
-static bool is_same(const struct charge *a, const struct charge *b)
+static bool is_same(const struct counted *a, const struct counted *b)
 {
     return a->tier == b->tier && digest_eq(&a->subject, &b->subject);
 }
@@ -210,23 +210,23 @@ static int64_t leaves_us(size_t number, const struct limit *limit)
     const struct past *p = &admitted_before[number];
     int64_t last_us = p->at_us;
     for (size_t i = number; i < admitted_count; i++)
-        if (is_same(&admitted_before[i].charge, &p->charge) &&
+        if (is_same(&admitted_before[i].counted, &p->counted) &&
             share_a_bucket(limit, admitted_before[i].at_us, p->at_us))
             last_us = admitted_before[i].at_us;
     return last_us + limit->seconds * 1000000;
 }
 
 /* The times when those stop counting that count now, earliest first. Returns how many they are. */
-static size_t counting_by_the_book(const struct charge *c, const struct limit *limit, int64_t *leaves)
+static size_t counting_by_the_book(const struct counted *c, const struct limit *limit, int64_t *leaves)
 {
     size_t counted = 0;
     for (size_t i = 0; i < admitted_count; i++)
-        if (is_same(&admitted_before[i].charge, c) && leaves_us(i, limit) > now_us)
+        if (is_same(&admitted_before[i].counted, c) && leaves_us(i, limit) > now_us)
             leaves[counted++] = leaves_us(i, limit);
     return counted;
 }
 
-static int64_t room_by_the_book(const struct charge *c, const struct limit *limit)
+static int64_t room_by_the_book(const struct counted *c, const struct limit *limit)
 {
     int64_t leaves[COUNT_OF(admitted_before)];
     return limit->requests - (int64_t)counting_by_the_book(c, limit, leaves);
@@ -235,13 +235,13 @@ static int64_t room_by_the_book(const struct charge *c, const struct limit *limi
 static int64_t wait_by_the_book(const struct standing *s)
 {
     int64_t leaves[COUNT_OF(admitted_before)];
-    size_t counted = counting_by_the_book(&s->charge, &s->limit, leaves);
+    size_t counted = counting_by_the_book(&s->counted, &s->limit, leaves);
     if ((int64_t)counted < s->limit.requests)
         return 0;
     return (leaves[counted - (size_t)s->limit.requests] - now_us) * NS_PER_US;
 }
 
-static void remember(const struct charge *charges, size_t count)
+static void remember(const struct counted *charges, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         assert_true(admitted_count < COUNT_OF(admitted_before));
@@ -256,7 +256,7 @@ static void must_be_within_limits(const struct ticket *t)
         const struct standing *s = &t->tiers[i];
         int64_t within = 0;
         for (size_t n = 0; n < admitted_count; n++)
-            within += is_same(&admitted_before[n].charge, &s->charge) &&
+            within += is_same(&admitted_before[n].counted, &s->counted) &&
                       admitted_before[n].at_us > now_us - s->limit.seconds * 1000000;
         assert_true(within <= s->limit.requests);
         assert_true(s->wait_ns <= s->limit.seconds * NS_PER_S);
@@ -264,16 +264,16 @@ static void must_be_within_limits(const struct ticket *t)
     }
 }
 
-static enum verdict ask_and_compare(struct ticket *t, const struct charge *charges, size_t count)
+static enum admission_verdict ask_and_compare(struct ticket *t, const struct counted *charges, size_t count)
 {
     limits_are(t->tiers[0].limit, t->tiers[1].limit, t->tiers[2].limit);
     struct ticket asked;
-    enum verdict v = ask(&asked, charges, count);
+    enum admission_verdict v = ask(&asked, charges, count);
     bool room = true;
     for (size_t i = 0; i < asked.count; i++)
         room &= wait_by_the_book(&asked.tiers[i]) == 0;
-    assert_int_equal(v, room ? VERDICT_ADMITTED : VERDICT_REFUSED);
-    if (v == VERDICT_ADMITTED)
+    assert_int_equal(v, room ? ADMISSION_GRANTED : ADMISSION_REFUSED);
+    if (v == ADMISSION_GRANTED)
         remember(charges, count);
     for (size_t i = 0; i < asked.count; i++)
         assert_int_equal(asked.tiers[i].wait_ns, wait_by_the_book(&asked.tiers[i]));
@@ -310,13 +310,13 @@ static void no_window_has_more_than_its_limit_and_waiting_as_told_always_admits(
         struct limit tiers[3] = {random_limit(), random_limit(), random_limit()};
         tiers[0].requests += 4;
         for (int step = 0; step < 12; step++) {
-            struct charge charges[] = {charge_global(), client(number_below(&seed, 2)),
-                                       address(number_below(&seed, 2))};
+            struct counted charges[] = {counted_globally(), client(number_below(&seed, 2)),
+                                        address(number_below(&seed, 2))};
             struct ticket t = {.tiers = {{.limit = tiers[0]}, {.limit = tiers[1]}, {.limit = tiers[2]}}};
-            if (ask_and_compare(&t, charges, 3) == VERDICT_REFUSED) {
+            if (ask_and_compare(&t, charges, 3) == ADMISSION_REFUSED) {
                 refusals++;
                 wait_as_told(&t);
-                assert_int_equal(ask_and_compare(&t, charges, 3), VERDICT_ADMITTED);
+                assert_int_equal(ask_and_compare(&t, charges, 3), ADMISSION_GRANTED);
             }
             set_clock(now_us + (int64_t)number_below(&seed, 1500000));
         }
@@ -328,13 +328,13 @@ static void no_window_has_more_than_its_limit_and_waiting_as_told_always_admits(
 static int64_t crowd_asks(const struct limit *limit, size_t count)
 {
     struct caller *callers = calloc(count, sizeof *callers);
-    struct charge global = charge_global();
+    struct counted global = counted_globally();
     int64_t admitted = 0;
     limits_are(*limit, off, off);
     for (size_t i = 0; i < count; i++)
         caller_ask(&callers[i], &global, 1);
     for (size_t i = 0; i < count; i++)
-        admitted += caller_wait(&callers[i]) == VERDICT_ADMITTED;
+        admitted += caller_wait(&callers[i]) == ADMISSION_GRANTED;
     for (int64_t i = 0; i < admitted; i++)
         remember(&global, 1);
     free(callers);
@@ -344,7 +344,7 @@ static int64_t crowd_asks(const struct limit *limit, size_t count)
 static void a_limit_in_the_hundreds_is_kept_as_exactly_in_buckets(void **state UNUSED)
 {
     int refusals = 0;
-    struct charge global = charge_global();
+    struct counted global = counted_globally();
     for (int history = 0; history < 60; history++) {
         begin_history();
         struct limit limit = {101 + (int64_t)number_below(&seed, 60), (int64_t)number_below(&seed, 4) + 1};
@@ -352,10 +352,10 @@ static void a_limit_in_the_hundreds_is_kept_as_exactly_in_buckets(void **state U
             int64_t count = (int64_t)number_below(&seed, 70) + 1, room = room_by_the_book(&global, &limit);
             assert_int_equal(crowd_asks(&limit, (size_t)count), count < room ? count : room);
             struct ticket t = {.tiers = {{.limit = limit}}};
-            if (ask_and_compare(&t, &global, 1) == VERDICT_REFUSED) {
+            if (ask_and_compare(&t, &global, 1) == ADMISSION_REFUSED) {
                 refusals++;
                 wait_as_told(&t);
-                assert_int_equal(ask_and_compare(&t, &global, 1), VERDICT_ADMITTED);
+                assert_int_equal(ask_and_compare(&t, &global, 1), ADMISSION_GRANTED);
             }
             set_clock(now_us + (int64_t)number_below(&seed, 60) * (int64_t)number_below(&seed, 20000));
         }
@@ -368,9 +368,9 @@ static void a_clock_that_is_set_back_makes_nobody_wait_longer_than_the_window(vo
     for (int history = 0; history < 50; history++) {
         begin_history();
         struct limit limit = {(int64_t)number_below(&seed, 3) + 1, (int64_t)number_below(&seed, 60) + 1};
-        struct charge c = client(4);
+        struct counted c = client(4);
         struct ticket t;
-        enum verdict v = VERDICT_NONE;
+        enum admission_verdict v = ADMISSION_UNDECIDED;
         for (int step = 0; step < 10; step++) {
             limits_are(off, limit, off);
             v = ask(&t, &c, 1);
@@ -379,11 +379,11 @@ static void a_clock_that_is_set_back_makes_nobody_wait_longer_than_the_window(vo
             set_clock(now_us - (int64_t)number_below(&seed, 100000000) + (int64_t)number_below(&seed, 50000000));
         }
         limits_are(off, limit, off);
-        while ((v = ask(&t, &c, 1)) == VERDICT_ADMITTED)
+        while ((v = ask(&t, &c, 1)) == ADMISSION_GRANTED)
             limits_are(off, limit, off);
         wait_as_told(&t);
         limits_are(off, limit, off);
-        assert_int_equal(ask(&t, &c, 1), VERDICT_ADMITTED);
+        assert_int_equal(ask(&t, &c, 1), ADMISSION_GRANTED);
     }
 }
 
@@ -391,34 +391,34 @@ static void the_function_for_others_counts_the_same(void **state UNUSED)
 {
     must_run(pg, "TRUNCATE reclaim.rate_limits");
     limits_are((struct limit){3, 60}, off, off);
-    struct charge global = charge_global();
-    assert_int_equal(ask(NULL, &global, 1), VERDICT_ADMITTED);
+    struct counted global = counted_globally();
+    assert_int_equal(ask(NULL, &global, 1), ADMISSION_GRANTED);
     assert_int_equal(
         number_from(server_url(server), "SELECT current_count FROM reclaim.check_rate_limit('global', 3, 60)"), 2);
-    assert_int_equal(ask(NULL, &global, 1), VERDICT_ADMITTED);
+    assert_int_equal(ask(NULL, &global, 1), ADMISSION_GRANTED);
     assert_int_equal(
         number_from(server_url(server), "SELECT allowed::int FROM reclaim.check_rate_limit('global', 3, 60)"), 0);
     limits_are((struct limit){3, 60}, off, off);
-    assert_int_equal(ask(NULL, &global, 1), VERDICT_REFUSED);
+    assert_int_equal(ask(NULL, &global, 1), ADMISSION_REFUSED);
 }
 
 static void a_limit_that_is_lowered_or_off_takes_effect_at_once(void **state UNUSED)
 {
     must_run(pg, "TRUNCATE reclaim.rate_limits");
-    struct charge c = client(3);
+    struct counted c = client(3);
     limits_are(off, (struct limit){5, 60}, off);
     for (int i = 0; i < 4; i++)
-        assert_int_equal(ask(NULL, &c, 1), VERDICT_ADMITTED);
+        assert_int_equal(ask(NULL, &c, 1), ADMISSION_GRANTED);
     limits_are(off, (struct limit){2, 7200}, off);
     struct ticket t;
-    assert_int_equal(ask(&t, &c, 1), VERDICT_REFUSED);
+    assert_int_equal(ask(&t, &c, 1), ADMISSION_REFUSED);
     assert_true(t.tiers[0].wait_ns > 7199 * NS_PER_S);
     limits_are(off, off, off);
-    assert_int_equal(ask(&t, &c, 1), VERDICT_ADMITTED);
+    assert_int_equal(ask(&t, &c, 1), ADMISSION_GRANTED);
     assert_int_equal(t.count, 0);
     limits_are(off, (struct limit){5, 60}, off);
-    assert_int_equal(ask(NULL, &c, 1), VERDICT_ADMITTED);
-    assert_int_equal(ask(NULL, &c, 1), VERDICT_REFUSED);
+    assert_int_equal(ask(NULL, &c, 1), ADMISSION_GRANTED);
+    assert_int_equal(ask(NULL, &c, 1), ADMISSION_REFUSED);
 }
 
 static void pruning_goes_by_each_tiers_window(void **state UNUSED)

@@ -14,21 +14,21 @@ static const char *header(const struct request *rq, const char *name)
     return NULL;
 }
 
-static struct ticket ticket_of(enum verdict verdict)
+static struct ticket ticket_of(enum admission_verdict verdict)
 {
     return (struct ticket){
         .verdict = verdict,
         .count = 2,
         .tiers = {
-            {.charge = {.tier = TIER_GLOBAL}, .limit = {1000, 60}, .remaining = 900, .reset_ns = 30 * NS_PER_S},
-            {.charge = {.tier = TIER_IP}, .limit = {5, 60}, .remaining = 2, .reset_ns = 41 * NS_PER_S - 1},
+            {.counted = {.tier = TIER_GLOBAL}, .limit = {1000, 60}, .remaining = 900, .reset_ns = 30 * NS_PER_S},
+            {.counted = {.tier = TIER_IP}, .limit = {5, 60}, .remaining = 2, .reset_ns = 41 * NS_PER_S - 1},
         }};
 }
 
 static void an_admitted_caller_learns_of_the_tier_with_the_least_left(void **state UNUSED)
 {
     struct request rq = {.arena = arena_new(1024, 65536)};
-    struct ticket t = ticket_of(VERDICT_ADMITTED);
+    struct ticket t = ticket_of(ADMISSION_GRANTED);
     limit_headers(&rq, &t);
     assert_string_equal(header(&rq, "X-RateLimit-Limit"), "5");
     assert_string_equal(header(&rq, "X-RateLimit-Remaining"), "2");
@@ -41,7 +41,7 @@ static void an_admitted_caller_learns_of_the_tier_with_the_least_left(void **sta
 static void a_refused_caller_waits_for_the_slowest_tier_rounded_up(void **state UNUSED)
 {
     struct request rq = {.arena = arena_new(1024, 65536)};
-    struct ticket t = ticket_of(VERDICT_REFUSED);
+    struct ticket t = ticket_of(ADMISSION_REFUSED);
     t.tiers[0].wait_ns = 2 * NS_PER_S + 1;
     t.tiers[1].wait_ns = NS_PER_S;
     limit_headers(&rq, &t);
@@ -84,7 +84,7 @@ static int64_t reset_told(struct ticket *t, int64_t held_ns)
 
 static void a_reset_time_is_when_there_is_room_again_rounded_up(void **state UNUSED)
 {
-    struct ticket t = ticket_of(VERDICT_REFUSED);
+    struct ticket t = ticket_of(ADMISSION_REFUSED);
     t.tiers[0].wait_ns = 30 * NS_PER_S;
     for (int i = 0; i < 20; i++) { /* at any part of a second */
         int64_t earliest_us = clock_wall_us() + 30 * 1000000;
@@ -96,13 +96,13 @@ static void a_reset_time_is_when_there_is_room_again_rounded_up(void **state UNU
 
 static void a_reset_time_never_lies_in_the_past_when_the_answer_leaves(void **state UNUSED)
 {
-    struct ticket t = ticket_of(VERDICT_REFUSED);
+    struct ticket t = ticket_of(ADMISSION_REFUSED);
     t.tiers[0].wait_ns = 1;
     int64_t asked_us = clock_wall_us();
     assert_true(reset_told(&t, 0) * 1000000 > asked_us);
     int64_t leaves_us = clock_wall_us() + 90 * 1000000;
     assert_true(reset_told(&t, 90 * NS_PER_S) * 1000000 >= leaves_us);
-    struct ticket admitted = ticket_of(VERDICT_ADMITTED);
+    struct ticket admitted = ticket_of(ADMISSION_GRANTED);
     leaves_us = clock_wall_us() + 90 * 1000000;
     assert_true(reset_told(&admitted, 90 * NS_PER_S) * 1000000 >= leaves_us);
 }
@@ -110,7 +110,7 @@ static void a_reset_time_never_lies_in_the_past_when_the_answer_leaves(void **st
 static void without_tiers_nothing_is_said(void **state UNUSED)
 {
     struct request rq = {.arena = arena_new(1024, 65536)};
-    limit_headers(&rq, &(struct ticket){.verdict = VERDICT_ADMITTED});
+    limit_headers(&rq, &(struct ticket){.verdict = ADMISSION_GRANTED});
     assert_null(rq.reply.headers);
     arena_free(rq.arena);
 }

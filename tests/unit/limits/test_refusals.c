@@ -8,9 +8,9 @@
 
 static const struct limit five = {5, 60}, six = {6, 60};
 
-static struct charge charge_number(uint64_t n)
+static struct counted key_index_of(uint64_t n)
 {
-    struct charge c = {.tier = TIER_IP};
+    struct counted c = {.tier = TIER_IP};
     struct digest key = {{0}};
     c.subject = digest_hmac(&key, (struct str){(const char *)&n, sizeof n});
     return c;
@@ -19,7 +19,7 @@ static struct charge charge_number(uint64_t n)
 static void a_refusal_lasts_until_its_end_and_no_longer(void **state UNUSED)
 {
     struct refusals *r = refusals_new(1024);
-    struct charge c = charge_number(1);
+    struct counted c = key_index_of(1);
     assert_int_equal(refusals_until(r, &c, &five, 0), 0);
     refusals_learn(r, &c, &five, 1000, 0);
     assert_int_equal(refusals_until(r, &c, &five, 0), 1000);
@@ -31,7 +31,7 @@ static void a_refusal_lasts_until_its_end_and_no_longer(void **state UNUSED)
 static void what_is_told_covers_the_doubt_about_the_end(void **state UNUSED)
 {
     struct refusals *r = refusals_new(1024);
-    struct charge c = charge_number(1);
+    struct counted c = key_index_of(1);
     assert_int_equal(refusals_wait(r, &c, &five, 0), 0);
     refusals_learn(r, &c, &five, 1000, 30);
     assert_int_equal(refusals_wait(r, &c, &five, 900), 130);
@@ -42,7 +42,7 @@ static void what_is_told_covers_the_doubt_about_the_end(void **state UNUSED)
 static void a_clock_read_before_a_refusal_was_learnt_asks_for_no_more_than_the_window(void **state UNUSED)
 {
     struct refusals *r = refusals_new(1024);
-    struct charge c = charge_number(1);
+    struct counted c = key_index_of(1);
     refusals_learn(r, &c, &five, 60 * NS_PER_S, 30); /* asked at 0, learnt at 30 */
     assert_int_equal(refusals_wait(r, &c, &five, 30), 60 * NS_PER_S);
     assert_int_equal(refusals_wait(r, &c, &five, 29), 60 * NS_PER_S);
@@ -53,7 +53,7 @@ static void a_clock_read_before_a_refusal_was_learnt_asks_for_no_more_than_the_w
 static void another_limit_tier_or_subject_is_another_matter(void **state UNUSED)
 {
     struct refusals *r = refusals_new(1024);
-    struct charge c = charge_number(1), stranger = charge_number(2), probe = c;
+    struct counted c = key_index_of(1), stranger = key_index_of(2), probe = c;
     probe.tier = TIER_PROBE;
     refusals_learn(r, &c, &five, 1000, 0);
     assert_int_equal(refusals_until(r, &c, &six, 0), 0);
@@ -65,7 +65,7 @@ static void another_limit_tier_or_subject_is_another_matter(void **state UNUSED)
 static void a_reset_forgets_one_subject_under_every_limit_and_null_forgets_all(void **state UNUSED)
 {
     struct refusals *r = refusals_new(1024);
-    struct charge a = charge_number(1), b = charge_number(2);
+    struct counted a = key_index_of(1), b = key_index_of(2);
     refusals_learn(r, &a, &five, 1000, 0);
     refusals_learn(r, &a, &six, 1000, 0);
     refusals_learn(r, &b, &five, 1000, 0);
@@ -81,10 +81,10 @@ static void a_reset_forgets_one_subject_under_every_limit_and_null_forgets_all(v
 static void a_flood_of_subjects_pushes_out_those_that_end_soonest(void **state UNUSED)
 {
     struct refusals *r = refusals_new(1024);
-    struct charge lasting = charge_number(0);
+    struct counted lasting = key_index_of(0);
     refusals_learn(r, &lasting, &five, INT64_MAX, 0);
     for (uint64_t n = 1; n <= 100000; n++) {
-        struct charge c = charge_number(n);
+        struct counted c = key_index_of(n);
         refusals_learn(r, &c, &five, (int64_t)n, 0);
         assert_int_equal(refusals_until(r, &c, &five, 0), n);
     }
@@ -95,7 +95,7 @@ static void a_flood_of_subjects_pushes_out_those_that_end_soonest(void **state U
 static void *hammer(void *r)
 {
     for (uint64_t n = 0; n < 20000; n++) {
-        struct charge c = charge_number(n % 64);
+        struct counted c = key_index_of(n % 64);
         refusals_learn(r, &c, &five, 1000, 0);
         int64_t until = refusals_until(r, &c, &five, 0);
         if (until != 0 && until != 1000)

@@ -16,7 +16,7 @@ static struct ip ip_of(const char *text)
 static bool same_subject(const char *a, const char *b)
 {
     struct ip first = ip_of(a), second = ip_of(b);
-    struct charge one = charge_ip(TIER_IP, &key_a, &first), other = charge_ip(TIER_IP, &key_a, &second);
+    struct counted one = counted_by_ip(TIER_IP, &key_a, &first), other = counted_by_ip(TIER_IP, &key_a, &second);
     return digest_eq(&one.subject, &other.subject);
 }
 
@@ -30,16 +30,16 @@ static void an_ipv4_client_counts_by_itself_and_ipv6_by_its_64(void **state UNUS
 
 static void keys_tell_tiers_apart_and_subjects_only_under_their_key(void **state UNUSED)
 {
-    char global[CHARGE_KEY_MAX], ask[CHARGE_KEY_MAX], try[CHARGE_KEY_MAX], other[CHARGE_KEY_MAX];
-    struct charge c = charge_global();
-    charge_key(&c, global);
+    char global[COUNTED_KEY_MAX], ask[COUNTED_KEY_MAX], try[COUNTED_KEY_MAX], other[COUNTED_KEY_MAX];
+    struct counted c = counted_globally();
+    counted_key(&c, global);
     assert_string_equal(global, "global");
-    c = charge_email(TIER_EMAIL, &key_a, STR("user@example.com"));
-    charge_key(&c, ask);
-    c = charge_email(TIER_EMAIL_VALIDATE, &key_a, STR("user@example.com"));
-    charge_key(&c, try);
-    c = charge_email(TIER_EMAIL, &key_b, STR("user@example.com"));
-    charge_key(&c, other);
+    c = counted_by_email(TIER_EMAIL, &key_a, STR("user@example.com"));
+    counted_key(&c, ask);
+    c = counted_by_email(TIER_EMAIL_VALIDATE, &key_a, STR("user@example.com"));
+    counted_key(&c, try);
+    c = counted_by_email(TIER_EMAIL, &key_b, STR("user@example.com"));
+    counted_key(&c, other);
     assert_int_equal(strlen(ask), strlen("email:") + 64);
     assert_memory_equal(ask, "email:", 6);
     assert_string_equal(strchr(ask, ':'), strchr(try, ':'));
@@ -50,8 +50,8 @@ static void keys_tell_tiers_apart_and_subjects_only_under_their_key(void **state
 static void must_hash_alike(const struct digest *key, const struct ip *client)
 {
     struct digest expected = digest_hmac(key, (struct str){(const char *)client->bytes, sizeof client->bytes});
-    struct charge charge = charge_ip(TIER_IP, key, client);
-    assert_true(digest_eq(&charge.subject, &expected));
+    struct counted counted = counted_by_ip(TIER_IP, key, client);
+    assert_true(digest_eq(&counted.subject, &expected));
 }
 
 static void an_address_is_hashed_alike_whoever_came_between(void **state UNUSED)

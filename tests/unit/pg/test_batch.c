@@ -101,20 +101,20 @@ static void done(void *context, struct batch_item *item, enum err e)
 
 struct size {
     int connections, in_flight;
-    size_t queue_room, most, room;
+    size_t queue_capacity, most, capacity;
 };
 
 static struct scene *open_at(const char *url, struct size size, int64_t patience_ns)
 {
     struct scene *s = scene_new();
     struct why why = {""};
-    struct pool_config pool = {.url = url, .connections = size.connections, .queue_room = size.queue_room};
+    struct pool_config pool = {.url = url, .connections = size.connections, .queue_capacity = size.queue_capacity};
     s->pool = pool_start(&pool, &why);
     if (!s->pool)
         fail_msg("%s", why.text);
     s->batch = batch_new(&(struct batch_config){.pool = s->pool,
                                                 .most = size.most,
-                                                .room = size.room,
+                                                .capacity = size.capacity,
                                                 .in_flight = size.in_flight,
                                                 .patience_ns = patience_ns,
                                                 .context = s,
@@ -191,7 +191,7 @@ static void assert_done(const struct thing *all, int from, int to, enum err e)
 static void all_are_done_once_in_the_order_they_came(void **state UNUSED)
 {
     struct scene *s =
-        open_scene((struct size){.connections = 2, .in_flight = 1, .queue_room = 8, .most = 10, .room = 1000});
+        open_scene((struct size){.connections = 2, .in_flight = 1, .queue_capacity = 8, .most = 10, .capacity = 1000});
     struct thing *all = things(200);
     gate(s, 0);
     add(s, all, 0, 200);
@@ -216,7 +216,7 @@ static void all_are_done_once_in_the_order_they_came(void **state UNUSED)
 static void what_arrives_meanwhile_makes_up_the_next_batch(void **state UNUSED)
 {
     struct scene *s =
-        open_scene((struct size){.connections = 2, .in_flight = 1, .queue_room = 8, .most = 100, .room = 1000});
+        open_scene((struct size){.connections = 2, .in_flight = 1, .queue_capacity = 8, .most = 100, .capacity = 1000});
     struct thing *all = things(8);
     gate(s, 0);
     add(s, all, 0, 1);
@@ -234,7 +234,7 @@ static void what_arrives_meanwhile_makes_up_the_next_batch(void **state UNUSED)
 static void too_many_waiting_are_refused_at_once(void **state UNUSED)
 {
     struct scene *s =
-        open_scene((struct size){.connections = 1, .in_flight = 1, .queue_room = 8, .most = 3, .room = 5});
+        open_scene((struct size){.connections = 1, .in_flight = 1, .queue_capacity = 8, .most = 3, .capacity = 5});
     struct thing *all = things(7);
     gate(s, 0);
     add(s, all, 0, 1);
@@ -254,7 +254,7 @@ static void too_many_waiting_are_refused_at_once(void **state UNUSED)
 static void after_a_conflict_the_same_ones_are_asked_for_again(void **state UNUSED)
 {
     struct scene *s =
-        open_scene((struct size){.connections = 1, .in_flight = 1, .queue_room = 8, .most = 100, .room = 1000});
+        open_scene((struct size){.connections = 1, .in_flight = 1, .queue_capacity = 8, .most = 100, .capacity = 1000});
     struct thing *all = things(10);
     gate(s, 0);
     s->conflicts = 3;
@@ -278,7 +278,7 @@ static void after_a_conflict_the_same_ones_are_asked_for_again(void **state UNUS
 static void a_conflict_that_lasts_or_a_failure_is_told_to_that_batch_alone(void **state UNUSED)
 {
     struct scene *s =
-        open_scene((struct size){.connections = 1, .in_flight = 1, .queue_room = 8, .most = 4, .room = 1000});
+        open_scene((struct size){.connections = 1, .in_flight = 1, .queue_capacity = 8, .most = 4, .capacity = 1000});
     struct thing *all = things(13);
     gate(s, 0);
     s->conflicts = 6;
@@ -301,7 +301,7 @@ static void as_many_are_under_way_as_may_be_and_no_more(void **state UNUSED)
 {
     for (int in_flight = 1; in_flight <= 4; in_flight++) {
         struct scene *s = open_scene(
-            (struct size){.connections = 6, .in_flight = in_flight, .queue_room = 8, .most = 2, .room = 1000});
+            (struct size){.connections = 6, .in_flight = in_flight, .queue_capacity = 8, .most = 2, .capacity = 1000});
         struct thing *all = things(100);
         gate(s, 0);
         for (int i = 0; i < in_flight; i++) {
@@ -321,7 +321,7 @@ static void as_many_are_under_way_as_may_be_and_no_more(void **state UNUSED)
 static void without_a_database_everyone_is_told_before_the_call_returns(void **state UNUSED)
 {
     struct server *server = server_start(NULL);
-    struct size size = {.connections = 1, .in_flight = 2, .queue_room = 8, .most = 4, .room = 1000};
+    struct size size = {.connections = 1, .in_flight = 2, .queue_capacity = 8, .most = 4, .capacity = 1000};
     struct scene *s = open_at(server_url(server), size, LONG_NS);
     await_connected(s, 1);
     struct thing *all = things(40);
@@ -345,7 +345,7 @@ static void without_a_database_everyone_is_told_before_the_call_returns(void **s
 static void when_the_database_goes_all_who_wait_are_told(void **state UNUSED)
 {
     struct server *server = server_start(NULL);
-    struct size size = {.connections = 2, .in_flight = 2, .queue_room = 8, .most = 5, .room = 1000};
+    struct size size = {.connections = 2, .in_flight = 2, .queue_capacity = 8, .most = 5, .capacity = 1000};
     struct scene *s = open_at(server_url(server), size, LONG_NS);
     await_connected(s, 2);
     struct thing *all = things(100);
@@ -402,7 +402,7 @@ static void await_idle(struct scene *s)
 
 static void a_full_pool_refuses_unless_a_batch_under_way_can_take_them_along(void **state UNUSED)
 {
-    struct size size = {.connections = 2, .in_flight = 2, .queue_room = 1, .most = 5, .room = 1000};
+    struct size size = {.connections = 2, .in_flight = 2, .queue_capacity = 1, .most = 5, .capacity = 1000};
     struct scene *s = open_scene(size), *others = scene_new();
     struct thing *all = things(12);
     struct plug *plugs = calloc(5, sizeof *plugs);
@@ -445,7 +445,7 @@ static void a_full_pool_refuses_unless_a_batch_under_way_can_take_them_along(voi
 
 static void a_batch_that_no_worker_came_for_in_time_is_not_asked(void **state UNUSED)
 {
-    struct size size = {.connections = 1, .in_flight = 1, .queue_room = 8, .most = 3, .room = 1000};
+    struct size size = {.connections = 1, .in_flight = 1, .queue_capacity = 8, .most = 3, .capacity = 1000};
     struct scene *s = open_at(shared_url(), size, 0);
     await_connected(s, 1);
     struct thing *all = things(10);
@@ -460,7 +460,7 @@ static void a_batch_that_no_worker_came_for_in_time_is_not_asked(void **state UN
 static void whoever_is_done_may_ask_again(void **state UNUSED)
 {
     struct scene *s =
-        open_scene((struct size){.connections = 2, .in_flight = 2, .queue_room = 8, .most = 3, .room = 1000});
+        open_scene((struct size){.connections = 2, .in_flight = 2, .queue_capacity = 8, .most = 3, .capacity = 1000});
     struct thing *all = things(20);
     for (int i = 0; i < 20; i++)
         all[i].again = 4;
@@ -496,7 +496,7 @@ static void from_many_threads_through_every_disturbance_each_is_done_once(void *
     enum { CROWDS = 8, EACH = 1000 };
     for (int in_flight = 1; in_flight <= 3; in_flight++) {
         struct scene *s = open_scene(
-            (struct size){.connections = 4, .in_flight = in_flight, .queue_room = 2, .most = 16, .room = 256});
+            (struct size){.connections = 4, .in_flight = in_flight, .queue_capacity = 2, .most = 16, .capacity = 256});
         struct thing *all = things(CROWDS * EACH);
         struct crowd crowds[CROWDS];
         s->conflicts = 25;

@@ -88,11 +88,11 @@ static enum err run_task(struct pool *pool, struct task *t)
     return t->e;
 }
 
-static struct pool *must_start(const char *url, int connections, size_t room)
+static struct pool *must_start(const char *url, int connections, size_t size)
 {
     struct why why = {""};
     struct pool *pool =
-        pool_start(&(struct pool_config){.url = url, .connections = connections, .queue_room = room}, &why);
+        pool_start(&(struct pool_config){.url = url, .connections = connections, .queue_capacity = size}, &why);
     if (!pool)
         fail_msg("%s", why.text);
     return pool;
@@ -384,9 +384,10 @@ static void a_pool_that_cannot_be_is_refused(void **state)
 {
     (void)state;
     struct why why = {""};
-    assert_null(pool_start(&(struct pool_config){.url = "postgresql://%zz", .connections = 1, .queue_room = 1}, &why));
-    assert_null(pool_start(&(struct pool_config){.url = "host=a", .connections = 0, .queue_room = 1}, &why));
-    assert_null(pool_start(&(struct pool_config){.url = "host=a", .connections = 1, .queue_room = 0}, &why));
+    assert_null(
+        pool_start(&(struct pool_config){.url = "postgresql://%zz", .connections = 1, .queue_capacity = 1}, &why));
+    assert_null(pool_start(&(struct pool_config){.url = "host=a", .connections = 0, .queue_capacity = 1}, &why));
+    assert_null(pool_start(&(struct pool_config){.url = "host=a", .connections = 1, .queue_capacity = 0}, &why));
 }
 
 static void speak(struct job *job, enum err e)

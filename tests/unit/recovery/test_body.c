@@ -18,7 +18,7 @@ static void both_steps_are_understood(void **state UNUSED)
     struct body body;
     assert_int_equal(read_cleanup(arena, "{\"step\":\"request-code\",\"email\":\" A@Example.com \",\"more\":1}", &body),
                      OK);
-    assert_int_equal(body.step, STEP_REQUEST_CODE);
+    assert_int_equal(body.step, BODY_REQUEST_CODE);
     assert_string_equal(body.email.at, "a@example.com");
     assert_string_equal(body.correlation_id, "");
 
@@ -27,7 +27,7 @@ static void both_steps_are_understood(void **state UNUSED)
                                   "\"verificationCode\":\"abcd efgh\",\"correlationId\":\"" ID "\"}",
                                   &body),
                      OK);
-    assert_int_equal(body.step, STEP_VALIDATE);
+    assert_int_equal(body.step, BODY_VALIDATE);
     assert_string_equal(body.code.symbols, "ABCDEFGH");
     assert_string_equal(body.correlation_id, ID);
     arena_free(arena);
@@ -54,7 +54,7 @@ static void what_misses_something_is_malformed(void **state UNUSED)
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         struct body body;
         assert_int_not_equal(read_cleanup(arena, cases[i], &body), OK);
-        assert_int_equal(body.step, STEP_MALFORMED);
+        assert_int_equal(body.step, BODY_MALFORMED);
         assert_string_equal(body.correlation_id, "");
     }
     arena_free(arena);

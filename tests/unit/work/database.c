@@ -119,7 +119,8 @@ void database_check(const struct statement *const *statements, size_t count)
 
 struct pool *database_pool(int connections)
 {
-    struct pool_config config = {.url = url, .prepare = PG_PREPARE_ON, .connections = connections, .queue_room = 16384};
+    struct pool_config config = {
+        .url = url, .prepare = PG_PREPARE_ON, .connections = connections, .queue_capacity = 16384};
     struct why why = {""};
     struct pool *pool = pool_start(&config, &why);
     if (!pool)

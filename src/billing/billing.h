@@ -1,0 +1,30 @@
+/* The third layer: money. Nothing is charged to a frozen account for usage inside the freeze, nothing twice, and nothing
+ * from before is lost. What decides is in the database, where the freeze itself is (sql/migrations/0009_billing.up.sql);
+ * admins ask for it here. */
+#ifndef BILLING_BILLING_H
+#define BILLING_BILLING_H
+
+#include "gate/authenticate.h"
+
+struct billing {
+    _Atomic(struct pool *) pool; /* NULL until the database is ready */
+};
+
+/* Behind authenticate_guarded, for admins; the context is a struct billing. */
+void charge_handle(struct request *rq, const struct caller *caller, void *billing);
+void account_show_handle(struct request *rq, const struct caller *caller, void *billing);
+void account_delete_handle(struct request *rq, const struct caller *caller, void *billing);
+void valid_balance_handle(struct request *rq, const struct caller *caller, void *billing);
+void subscribe_handle(struct request *rq, const struct caller *caller, void *billing);
+void subscription_show_handle(struct request *rq, const struct caller *caller, void *billing);
+void unsubscribe_handle(struct request *rq, const struct caller *caller, void *billing);
+
+/* A duty of the leader: charges each subscription for each period that has begun, once. */
+enum err subscriptions_charge_due(void *context, struct pg *pg, int64_t deadline_ns);
+
+extern const struct statement *const billing_statements[];
+extern const size_t billing_statement_count;
+extern const struct statement *const subscription_statements[];
+extern const size_t subscription_statement_count;
+
+#endif

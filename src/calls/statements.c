@@ -1,0 +1,113 @@
+#include "calls/statements.h"
+
+#include "calls/calls.h"
+
+/* Locks the customer and inserts in statements of their own: see sql/migrations/0008_calls.up.sql. */
+const struct statement call_begin = {
+    .name = "call_begin",
+    .sql = "SELECT outcome, call, scheduled_us FROM reclaim.call_begin($1::uuid, $2, $3,"
+           " $4, $5, $6, $7::int8, $8::uuid, $9::uuid, $10::uuid)",
+    .params = 10,
+    .columns = "outcome:text call:text scheduled_us:int8",
+};
+
+/* Many at once, in the order they stand in: the function reads anew for each. */
+const struct statement calls_begin = {
+    .name = "calls_begin",
+    .sql =
+        "SELECT begun.outcome, begun.call, begun.scheduled_us, asked.number FROM pg_catalog.json_to_recordset($1::json)"
+        " AS asked (number int8, customer uuid, direction text, source text, destination text, sip_call_id text,"
+        " from_tag text, cseq int8, confbridge uuid)"
+        " CROSS JOIN LATERAL reclaim.call_begin(asked.customer, asked.direction, asked.source, asked.destination,"
+        " asked.sip_call_id, asked.from_tag, asked.cseq, NULL, asked.confbridge, NULL) AS begun",
+    .params = 1,
+    .columns = "outcome:text call:text scheduled_us:int8 number:int8",
+};
+
+const struct statement calls_hurry = {
+    .name = "calls_hurry",
+    .sql = "SELECT pg_catalog.set_config('lock_timeout', '100ms', true) AS most",
+    .params = 0,
+    .columns = "most:text",
+};
+
+const struct statement call_lock = {
+    .name = "call_lock",
+    .sql = "SELECT c.status, reclaim.call_object(c)::text AS call FROM reclaim.call_calls c WHERE c.id = $1::uuid"
+           " FOR NO KEY UPDATE",
+    .params = 1,
+    .columns = "status:text call:text",
+};
+
+/* Whatever ended a call first is the reason. */
+const struct statement call_go_on = {
+    .name = "call_go_on",
+    .sql = "UPDATE reclaim.call_calls c SET status = $2, to_tag = coalesce($3, c.to_tag),"
+           " hangup_reason = coalesce(nullif(c.hangup_reason, ''), $4, ''),"
+           " tm_update = pg_catalog.clock_timestamp(),"
+           " tm_progressing = CASE WHEN $2 = 'progressing' THEN pg_catalog.clock_timestamp() ELSE c.tm_progressing END,"
+           " tm_hangup = CASE WHEN $2 = 'hangup' THEN pg_catalog.clock_timestamp() END"
+           " WHERE c.id = $1::uuid RETURNING reclaim.call_object(c)::text AS call",
+    .params = 4,
+    .columns = "call:text",
+};
+
+const struct statement call_show = {
+    .name = "call_show",
+    .sql = "SELECT reclaim.call_object(c)::text AS call FROM reclaim.call_calls c WHERE c.id = $1::uuid",
+    .params = 1,
+    .columns = "call:text",
+};
+
+const struct statement calls_list_all = {
+    .name = "calls_list_all",
+    .sql = "SELECT c.id, reclaim.call_object(c)::text AS call FROM reclaim.call_calls c"
+           " WHERE c.id > $1::uuid AND c.tm_delete IS NULL ORDER BY c.id LIMIT $2::int8",
+    .params = 2,
+    .columns = "id:uuid call:text",
+};
+
+const struct statement calls_list_of = {
+    .name = "calls_list_of",
+    .sql = "SELECT c.id, reclaim.call_object(c)::text AS call FROM reclaim.call_calls c WHERE c.customer_id = $3::uuid"
+           " AND c.id > $1::uuid AND c.tm_delete IS NULL ORDER BY c.id LIMIT $2::int8",
+    .params = 3,
+    .columns = "id:uuid call:text",
+};
+
+/* Both ends of a call may be customers here, and the dialog was the same. */
+const struct statement calls_mark_gone = {
+    .name = "calls_mark_gone",
+    .sql = "UPDATE reclaim.call_calls c SET status = 'hangup', tm_hangup = pg_catalog.clock_timestamp(),"
+           " tm_update = pg_catalog.clock_timestamp(),"
+           " hangup_reason = coalesce(nullif(c.hangup_reason, ''), 'normal')"
+           " WHERE c.status <> 'hangup' AND c.id IN (SELECT pg_catalog.unnest($1::uuid[]) UNION"
+           "   SELECT o.id FROM reclaim.call_calls g JOIN reclaim.call_calls o ON o.sip_call_id = g.sip_call_id"
+           "   AND coalesce(o.from_tag, '') = coalesce(g.from_tag, '') AND coalesce(o.cseq, 0) = coalesce(g.cseq, 0)"
+           "   WHERE g.id = ANY ($1::uuid[]))",
+    .params = 1,
+    .columns = "",
+};
+
+const struct statement calls_end = {
+    .name = "calls_end",
+    .sql = "SELECT coalesce(standing, '') AS standing, left_over, marked, seconds::text AS seconds"
+           " FROM reclaim.calls_end($1::uuid, $2::bool)",
+    .params = 2,
+    .columns = "standing:text left_over:int8 marked:int8 seconds:text",
+};
+
+const struct statement calls_ending = {
+    .name = "calls_ending",
+    .sql = "SELECT c.id, c.sip_call_id, coalesce(c.from_tag, '') AS from_tag, coalesce(c.to_tag, '') AS to_tag,"
+           " coalesce(c.cseq, 0) AS cseq, c.status = 'canceling' AS rings FROM reclaim.call_calls c"
+           " WHERE c.ending_for = $1::uuid AND c.status <> 'hangup' AND c.sip_call_id IS NOT NULL AND c.id > $2::uuid"
+           " ORDER BY c.id LIMIT $3::int8",
+    .params = 3,
+    .columns = "id:uuid sip_call_id:text from_tag:text to_tag:text cseq:int8 rings:bool",
+};
+
+const struct statement *const calls_statements[] = {&calls_begin,     &calls_hurry, &call_begin,     &call_lock,
+                                                    &call_go_on,      &call_show,   &calls_list_all, &calls_list_of,
+                                                    &calls_mark_gone, &calls_end,   &calls_ending};
+const size_t calls_statement_count = COUNT_OF(calls_statements);

@@ -1,0 +1,365 @@
+/* `reclaim doctor`: everything that must hold for Reclaim to work, looked at from outside, with what to do about it. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "calls/switch.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "erasure/cascade.h"
+#include "events/broker.h"
+#include "pg/migrate.h"
+#include "server/database.h"
+
+struct examination {
+    int faults, warnings;
+};
+
+static void well(const char *what, const char *detail)
+{
+    printf("ok    %s%s%s\n", what, detail ? ": " : "", detail ? detail : "");
+}
+
+static void warn(struct examination *x, const char *sentence)
+{
+    x->warnings++;
+    printf("warn  %s\n", sentence);
+}
+
+static void fault(struct examination *x, const char *sentence)
+{
+    x->faults++;
+    printf("FAIL  %s\n", sentence);
+}
+
+static const struct statement server_look = {
+    .name = "doctor_server",
+    .sql = "SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int8 AS number,"
+           " current_setting('max_connections')::int8 AS connections,"
+           " (extract(epoch FROM clock_timestamp()) * 1000)::int8 AS wall_ms,"
+           " current_setting('fsync') AS fsync, current_setting('synchronous_commit') AS synchronous_commit,"
+           " pg_catalog.pg_is_in_recovery() AS standby",
+    .params = 0,
+    .columns = "version:text number:int8 connections:int8 wall_ms:int8 fsync:text synchronous_commit:text standby:bool",
+};
+
+static const struct statement privileges_look = {
+    .name = "doctor_privileges",
+    .sql = "SELECT (to_regclass('auth.users') IS NOT NULL) AS has_users,"
+           " coalesce(has_any_column_privilege(to_regclass('auth.users'), 'SELECT'), false) AS may_read,"
+           " coalesce(has_table_privilege(to_regclass('auth.users'), 'DELETE'), false) AS may_delete,"
+           " coalesce(has_schema_privilege(to_regnamespace('reclaim'), 'USAGE'), false) AS may_use_reclaim,"
+           " EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid"
+           "   AND a.attnum = i.indkey[0] WHERE i.indrelid = to_regclass('auth.users') AND a.attname = 'email'"
+           "   AND i.indisvalid) AS has_email_index",
+    .params = 0,
+    .columns = "has_users:bool may_read:bool may_delete:bool may_use_reclaim:bool has_email_index:bool",
+};
+
+static void look_at_server(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct pg_call call = {.ask = &server_look};
+    if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS)) {
+        fault(x, "the server does not answer questions about itself");
+        return;
+    }
+    well("database", pg_get(&call, 0, 0).at);
+    if (pg_get_i64(&call, 0, 1) < 140000)
+        fault(x, "PostgreSQL is older than 14: upgrade it");
+    if (pg_get_i64(&call, 0, 2) < s->database_connections + 5)
+        warn(x,
+             "max_connections of the server leaves no room beside RECLAIM_DATABASE_CONNECTIONS: raise the one or lower "
+             "the other");
+    if (llabs(pg_get_i64(&call, 0, 3) - clock_wall_us() / 1000) > 5000)
+        warn(x, "the server's clock and this machine's differ by more than 5 seconds: run NTP on both");
+    if (!str_eq(pg_get(&call, 0, 4), STR("on")) || str_eq(pg_get(&call, 0, 5), STR("off")))
+        warn(x, "fsync or synchronous_commit is off: a crash may lose what was acknowledged");
+    if (pg_get_bool(&call, 0, 6))
+        fault(x,
+              "this server is a standby and takes no writes: name the primary, or all hosts, in RECLAIM_DATABASE_URL");
+}
+
+static void look_at_privileges(struct examination *x, struct pg *pg)
+{
+    static const char *const lacks[] = {
+        "there is no auth.users: point RECLAIM_DATABASE_URL at the Supabase database, or run reclaim migrate "
+        "--standalone",
+        "this role may not read auth.users: GRANT USAGE ON SCHEMA auth, SELECT ON auth.users to it",
+        "this role may not delete from auth.users: GRANT DELETE ON auth.users to it",
+        "this role may not use schema reclaim: run reclaim migrate, or GRANT USAGE ON SCHEMA reclaim to it",
+        "auth.users has no index on email: look-ups will be slow; create one",
+    };
+    struct pg_call call = {.ask = &privileges_look};
+    if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS)) {
+        fault(x, "the privileges cannot be looked at");
+        return;
+    }
+    int before = x->faults;
+    for (int i = 0; i < (int)COUNT_OF(lacks); i++) {
+        if (!pg_get_bool(&call, 0, i))
+            fault(x, lacks[i]);
+        if (i == 0 && x->faults > before)
+            break;
+    }
+    if (x->faults == before)
+        well("privileges", NULL);
+}
+
+static const struct statement login_look = {
+    .name = "doctor_login",
+    .sql = "SELECT reclaim.has_second_factor(NULL) IS NOT NULL AS readable",
+    .params = 0,
+    .columns = "readable:bool",
+};
+
+static void look_at_login(struct examination *x, struct pg *pg)
+{
+    struct pg_call call = {.ask = &login_look};
+    if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS) == OK && !pg_get_bool(&call, 0, 0))
+        warn(x, "this role cannot read all of auth.mfa_factors, so /auth/login signs nobody in: GRANT SELECT (user_id, "
+                "status) ON auth.mfa_factors to it and, with row security, a policy FOR ALL USING (true)");
+}
+
+struct schema_tally {
+    int pending, changed;
+};
+
+static void tally(void *context, int version, const char *name, const char *applied_at, bool changed)
+{
+    (void)version, (void)name;
+    struct schema_tally *t = context;
+    t->pending += !applied_at;
+    t->changed += changed;
+}
+
+static void look_at_schema(struct examination *x, struct pg *pg)
+{
+    const struct migration *all;
+    size_t count;
+    struct why why = {""};
+    struct schema_tally t = {0};
+    if (migrations_embedded(&all, &count, &why) ||
+        migrate_status(pg, all, count, clock_ns() + DATABASE_DEADLINE_NS, tally, &t, &why))
+        fault(x, why.text);
+    else if (t.changed)
+        fault(x, "a migration was changed after it was applied: run the program version the database was made with");
+    else if (t.pending)
+        fault(x, "the schema is not up to date: run reclaim migrate");
+    else
+        well("schema", "up to date");
+}
+
+static void finding(void *context, const char *sentence)
+{
+    struct examination *x = context;
+    if (strstr(sentence, "no index") || strstr(sentence, "foreign key"))
+        warn(x, sentence);
+    else
+        fault(x, sentence);
+}
+
+static void look_at_ownership(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct why why = {""};
+    int before = x->faults + x->warnings;
+    if (database_check_ownership(pg, s->ownership.at, s->ownership.count, finding, x, &why))
+        fault(x, why.text);
+    else if (x->faults + x->warnings == before)
+        well("ownership tables", "indexed, with foreign keys to auth.users");
+}
+
+static const struct statement lock_look = {
+    .name = "doctor_lock",
+    .sql = "SELECT reclaim.may_lock_users() AS may_lock",
+    .params = 0,
+    .columns = "may_lock:bool",
+};
+
+/* On a database that was not migrated yet there is nothing to ask with, and look_at_schema has said so. */
+static void look_at_row_security(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct pg_call lock = {.ask = &lock_look};
+    struct why why = {""};
+    int before = x->faults;
+    enum err e = database_check_row_security(pg, s->ownership.at, s->ownership.count, finding, x, &why);
+    if (e && e != ERR_MISSING)
+        fault(x, why.text);
+    if (e || pg_ask(pg, &lock, clock_ns() + DATABASE_DEADLINE_NS))
+        return;
+    if (x->faults == before)
+        well("row security", "hides nothing from this role");
+    if (!pg_get_bool(&lock, 0, 0))
+        warn(x, "the owner of schema reclaim may not lock rows of auth.users, so a login can be deleted while its "
+                "customer is being created: docs/security.md has the grants");
+}
+
+static void look_at_statements(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct orphan_statements orphans = {0};
+    struct why why = {""};
+    if (orphan_statements_write(s->ownership.at, s->ownership.count, &orphans))
+        fault(x, "no memory for the statements");
+    else if (database_check_statements(pg, &orphans, &why))
+        fault(x, why.text);
+    else
+        well("statements", "agree with the schema");
+    orphan_statements_free(&orphans);
+}
+
+static void look_at_pooler(struct examination *x, const struct settings *s)
+{
+    if (!s->database_url || strcmp(s->database_url, s->database_direct_url) == 0)
+        return;
+    struct why why = {""};
+    AUTO(pg) struct pg *pg = pg_new(s->database_url, s->prepare);
+    if (!pg || pg_connect(pg, clock_ns() + DATABASE_DEADLINE_NS, &why))
+        fault(x, why.text);
+    else
+        well("pooler", pg_is_pooled(pg) ? "found; statements are sent unnamed" : "none between here and the server");
+}
+
+static const struct statement dead_look = {
+    .name = "doctor_dead",
+    .sql = "SELECT count(*) AS dead FROM reclaim.work_items WHERE state = 'dead'",
+    .params = 0,
+    .columns = "dead:int8",
+};
+
+static void look_at_mail(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    bool provider = s->resend_api_key || s->sendgrid_api_key || s->smtp_url;
+    struct pg_call dead = {.ask = &dead_look};
+    if (!provider)
+        warn(x, "no mail provider is set, so no code can be sent but in a demonstration (serve --demo): set "
+                "RECLAIM_MAIL_FROM and RECLAIM_RESEND_API_KEY, RECLAIM_SENDGRID_API_KEY or RECLAIM_SMTP_URL");
+    else
+        well("mail", "a provider is set");
+    if (pg_ask(pg, &dead, clock_ns() + DATABASE_DEADLINE_NS) == OK && pg_get_i64(&dead, 0, 0) > 0)
+        warn(x, "mails were given up: SELECT * FROM reclaim.work_items WHERE state = 'dead' tells why");
+}
+
+static const struct statement returned_look = {
+    .name = "doctor_returned",
+    .sql = "SELECT count(*) AS returned FROM (SELECT 1 FROM reclaim.event_returns LIMIT 1000000) r",
+    .params = 0,
+    .columns = "returned:int8",
+};
+
+static void look_at_broker(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct why why = {""};
+    struct pg_call returned = {.ask = &returned_look};
+    const char *missing = NULL;
+    char sentence[640];
+    if (!s->amqp_url) {
+        well("broker", "none set; events stay in reclaim.event_outbox");
+        return;
+    }
+    AUTO(broker) struct broker *b = broker_new(s->amqp_url, &why);
+    if (!b || broker_connect(b, &why) || broker_find_missing(b, &missing, &why)) {
+        snprintf(sentence, sizeof sentence, "the broker of RECLAIM_AMQP_URL cannot be used: %s", why.text);
+        fault(x, sentence);
+    } else if (missing) {
+        snprintf(sentence, sizeof sentence,
+                 "the broker has no %s yet: a server makes it when it starts, if its user may configure it", missing);
+        warn(x, sentence);
+    } else {
+        well("broker", "reached; exchange and queues are there");
+    }
+    if (pg_ask(pg, &returned, clock_ns() + DATABASE_DEADLINE_NS) == OK && pg_get_i64(&returned, 0, 0) > 0)
+        warn(x, "events found no queue: bind one to the exchange reclaim.events, then run reclaim events redrive");
+}
+
+/* What the end of a customer needs beyond deleting users: aliasing those that must stay, and every participant fit. */
+static const struct statement expiry_look = {
+    .name = "doctor_expiry",
+    .sql = "SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN reclaim.personal_columns() p ON p.name = "
+           "a.attname"
+           " WHERE a.attrelid = to_regclass('auth.users') AND NOT has_column_privilege(a.attrelid, a.attnum, 'UPDATE'))"
+           " AND NOT EXISTS (SELECT FROM reclaim.personal_tables() t WHERE NOT has_table_privilege(t.name, 'DELETE')"
+           " OR NOT reclaim.sees_all_rows(t.name, 'DELETE')) AS may_alias,"
+           " (SELECT count(*) FROM reclaim.erasures WHERE completed_at IS NULL AND requested_at <"
+           " (SELECT clock_timestamp() - $1::int8 * interval '1 millisecond')) AS overdue",
+    .params = 1,
+    .columns = "may_alias:bool overdue:int8",
+};
+
+static void look_at_expiry(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    char words[1024];
+    int before = x->faults + x->warnings;
+    struct pg_call look = {.ask = &expiry_look, .args = {pg_i64(s->cascade_deadline_ms)}}, all = {.ask = &cascade_list};
+    if (pg_ask(pg, &look, clock_ns() + DATABASE_DEADLINE_NS)) {
+        fault(x, "what expiry needs cannot be looked at: run reclaim migrate");
+        return;
+    }
+    if (!pg_get_bool(&look, 0, 0))
+        warn(x, "this role may not empty all that is personal of a user, so customers whose login others refer to "
+                "cannot be "
+                "deleted: docs/security.md has the grants");
+    if (pg_get_i64(&look, 0, 1) > 0)
+        warn(x, "erasures are overdue: reclaim cascade status tells whose, reclaim cascade redrive tries again");
+    if (pg_ask(pg, &all, clock_ns() + DATABASE_DEADLINE_NS)) {
+        fault(x, "the participants of the cascade cannot be looked at");
+        return;
+    }
+    for (int i = 0; i < all.rows; i++) {
+        if (!pg_get_bool(&all, i, 6) || pg_is_null(&all, i, 7))
+            continue;
+        (void)snprintf(words, sizeof words, "participant %s: %s", pg_get(&all, i, 0).at, pg_get(&all, i, 7).at);
+        fault(x, words);
+    }
+    if (x->faults + x->warnings == before)
+        well("expiry", all.rows ? "every participant of the cascade is fit" : "nobody takes part in the cascade");
+}
+
+static void look_at_switch(struct examination *x, const struct settings *s)
+{
+    char version[128];
+    struct why why = {""};
+    if (!s->switch_rpc_url)
+        return;
+    if (!kamailio_version(s->switch_rpc_url, clock_ns() + 5 * NS_PER_S, version, &why)) {
+        well("switch", version);
+        return;
+    }
+    (void)why_set(&why, ERR_CLOSED, "the switch of RECLAIM_SWITCH_RPC_URL hangs up no calls: %s", why.text);
+    fault(x, why.text);
+}
+
+int command_doctor(int argc, char **argv)
+{
+    struct option_rule options[] = {{"--config", true, NULL}};
+    if (options_read(argc, argv, options, COUNT_OF(options), 0, NULL))
+        return 2;
+    struct examination x = {0};
+    struct why why = {""};
+    AUTO(settings) struct settings *s = NULL;
+    AUTO(database) struct database db = {0};
+    if (settings_load(options[0].value, &s, &why)) {
+        fault(&x, why.text);
+    } else {
+        well("settings", NULL);
+        for (size_t i = 0; i < s->warnings.count; i++)
+            warn(&x, s->warnings.at[i]);
+        look_at_switch(&x, s);
+        if (database_open(s, &db, &why)) {
+            fault(&x, why.text);
+        } else {
+            look_at_server(&x, db.pg, s);
+            look_at_privileges(&x, db.pg);
+            look_at_schema(&x, db.pg);
+            look_at_login(&x, db.pg);
+            look_at_ownership(&x, db.pg, s);
+            look_at_row_security(&x, db.pg, s);
+            look_at_statements(&x, db.pg, s);
+            look_at_pooler(&x, s);
+            look_at_mail(&x, db.pg, s);
+            look_at_broker(&x, db.pg, s);
+            look_at_expiry(&x, db.pg, s);
+        }
+    }
+    printf("%d failed, %d warning%s\n", x.faults, x.warnings, x.warnings == 1 ? "" : "s");
+    return x.faults ? 1 : 0;
+}

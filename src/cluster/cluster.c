@@ -1,0 +1,262 @@
+#include "cluster/cluster.h"
+
+#include <libpq-fe.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "cluster/make.h"
+#include "cluster/traces.h"
+
+#define LEFTOVERS_LIMIT_S 30
+#define ORPHANS_LIMIT_S 5    /* after which processes that outlived their postmaster are ended */
+#define ANSWER_LIMIT_S 600   /* recovery after a crash may take its time */
+#define IMMEDIATE_LIMIT_S 10 /* the postmaster itself kills what does not end within 5 */
+
+struct cluster {
+    struct cluster_files files;
+    pid_t pid; /* 0 while the server is down */
+    bool is_new;
+    int64_t started_ns, died_ns;
+    off_t log_before; /* where the log ended before this start */
+    char url[SOCKETS_PATH_MAX + 64];
+};
+
+static void make_url(const char *sockets, char *into, size_t size)
+{
+    (void)snprintf(into, size, "postgresql://reclaim@/reclaim?host=%s&port=5432", sockets);
+}
+
+static void sleep_ms(long ms)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
+}
+
+/* A server whose owner was killed is shutting down: the kernel told it to. It is never stopped by us, for someone may
+ * have started it by hand. */
+static enum err wait_for_leftovers(const struct cluster_files *f, struct why *why)
+{
+    int64_t begin = clock_ns();
+    for (pid_t pid; (pid = traces_process(f, 0)) != 0; sleep_ms(50)) {
+        int64_t waited_ns = clock_ns() - begin;
+        if (waited_ns > LEFTOVERS_LIMIT_S * NS_PER_S)
+            return why_set(why, ERR_TIMEOUT,
+                           "a PostgreSQL server (process %d) still works in %s after %d seconds: wait for it, or stop "
+                           "it with kill -INT",
+                           (int)pid, f->data, LEFTOVERS_LIMIT_S);
+        /* Processes that see their postmaster dead end by themselves, unless they are deep in a statement. */
+        struct postmaster postmaster;
+        if (waited_ns > ORPHANS_LIMIT_S * NS_PER_S &&
+            (traces_postmaster(f, &postmaster) != OK || postmaster.pid != pid))
+            (void)traces_process(f, SIGQUIT);
+    }
+    traces_clear(f);
+    return OK;
+}
+
+/* Only what this program relies on is fixed here; the rest is PostgreSQL's default, fsync and synchronous_commit above
+ * all. Errors are logged tersely, since details and statements quote rows, which hold addresses of people. */
+static enum err start_server(struct cluster *c, struct why *why)
+{
+    const struct cluster_files *f = &c->files;
+    const char *const argv[] = {f->postgres,
+                                "-D",
+                                f->data,
+                                "-k",
+                                f->sockets,
+                                "--listen_addresses=",
+                                "--port=5432",
+                                "--unix_socket_permissions=0700",
+                                "--shared_buffers=128MB",
+                                "--max_connections=100",
+                                "--timezone=UTC",
+                                "--log_timezone=UTC",
+                                "--logging_collector=off",
+                                "--log_destination=stderr",
+                                "--log_checkpoints=off",
+                                "--log_error_verbosity=terse",
+                                "--log_min_error_statement=panic",
+                                NULL};
+    traces_bound_log(f);
+    c->log_before = traces_log_end(f);
+    /* A fast shutdown when we die. */
+    struct program server = {.argv = argv, .log = f->log, .in = -1, .death_signal = SIGINT};
+    c->started_ns = clock_ns();
+    pid_t pid = program_start(&f->runner, &server);
+    if (pid < 0)
+        return files_failed(why, "run", f->postgres);
+    c->pid = pid;
+    return OK;
+}
+
+/* Asks only once the server says it is ready: each question too early is a line in its log. */
+static enum err ask_if_ready(const struct cluster *c, bool *ret_answers, struct why *why)
+{
+    struct postmaster postmaster;
+    *ret_answers = false;
+    if (traces_postmaster(&c->files, &postmaster) != OK || postmaster.pid != c->pid || !postmaster.ready)
+        return OK;
+    PGPing answer = PQping(c->url);
+    *ret_answers = answer == PQPING_OK;
+    if (answer == PQPING_NO_ATTEMPT)
+        return why_set(why, ERR_INPUT, "libpq does not even try to connect: look at the PG* environment variables");
+    return OK;
+}
+
+static enum err wait_for_answer(struct cluster *c, struct why *why)
+{
+    int64_t deadline_ns = clock_ns() + ANSWER_LIMIT_S * NS_PER_S;
+    for (;; sleep_ms(20)) {
+        bool answers;
+        enum err e = ask_if_ready(c, &answers, why);
+        if (e || answers)
+            return e;
+        int status;
+        if (program_ended(c->pid, 0, &status)) {
+            char words[256];
+            traces_last_words(&c->files, c->log_before, words, sizeof words);
+            c->pid = 0;
+            return why_set(why, ERR_SYSTEM, "PostgreSQL did not start: %s (see %s)", words, c->files.log);
+        }
+        if (clock_ns() >= deadline_ns)
+            return why_set(why, ERR_TIMEOUT, "PostgreSQL did not answer within %d seconds (see %s)", ANSWER_LIMIT_S,
+                           c->files.log);
+    }
+}
+
+static enum err open_cluster(struct cluster *c, const char *data_dir, struct why *why)
+{
+    enum err e;
+    struct cluster_files *f = &c->files;
+    if ((e = files_lock(f, data_dir, why)) || (e = files_open_sockets(f, why)))
+        return e;
+    make_url(f->sockets, c->url, sizeof c->url);
+    c->is_new = !files_have_cluster(f);
+    if (c->is_new) {
+        if ((e = cluster_make(f, why)))
+            return e;
+        log_info("database cluster made", F_STR("path", f->home));
+    }
+    if ((e = wait_for_leftovers(f, why)) || (e = start_server(c, why)) || (e = wait_for_answer(c, why)))
+        return e;
+    log_info("database cluster started", F_STR("path", f->home), F_INT("pid", c->pid));
+    return OK;
+}
+
+static void end_server(struct cluster *c, int64_t deadline_ns)
+{
+    int status;
+    if (c->pid == 0)
+        return;
+    (void)kill(c->pid, SIGINT);
+    if (!program_ended(c->pid, deadline_ns, &status)) {
+        (void)kill(c->pid, SIGQUIT);
+        if (!program_ended(c->pid, clock_ns() + IMMEDIATE_LIMIT_S * NS_PER_S, &status)) {
+            (void)kill(c->pid, SIGKILL);
+            (void)program_ended(c->pid, INT64_MAX, &status);
+        }
+    }
+    c->pid = 0;
+}
+
+static void close_cluster(struct cluster *c, int64_t deadline_ns)
+{
+    end_server(c, deadline_ns);
+    if (c->files.lock >= 0 && c->files.sockets[0] != '\0' && traces_process(&c->files, 0) == 0) {
+        traces_clear(&c->files);
+        files_close_sockets(&c->files);
+    }
+    files_unlock(&c->files);
+    free(c);
+}
+
+enum err cluster_start(const char *data_dir, struct cluster **ret, struct why *why)
+{
+    struct cluster *c = calloc(1, sizeof *c);
+    if (c == NULL)
+        return why_set(why, ERR_MEMORY, "there is no memory for the database cluster");
+    enum err e = open_cluster(c, data_dir, why);
+    if (e) {
+        close_cluster(c, clock_ns() + IMMEDIATE_LIMIT_S * NS_PER_S);
+        return e;
+    }
+    *ret = c;
+    return OK;
+}
+
+enum err cluster_attach(const char *data_dir, char *url, size_t size, struct why *why)
+{
+    struct cluster_files *f = calloc(1, sizeof *f);
+    if (f == NULL)
+        return why_set(why, ERR_MEMORY, "there is no memory for the database cluster");
+    struct postmaster postmaster;
+    enum err e = files_find(f, data_dir, why);
+    if (e == OK && (traces_postmaster(f, &postmaster) != OK || postmaster.stopping || postmaster.sockets[0] == '\0' ||
+                    traces_process(f, 0) != postmaster.pid))
+        e = why_set(why, ERR_MISSING,
+                    "no database runs in %s: start `reclaim serve` there, or set RECLAIM_DATABASE_URL", f->data_dir);
+    free(f);
+    if (e)
+        return e;
+    char made[sizeof(((struct cluster *)0)->url)];
+    make_url(postmaster.sockets, made, sizeof made);
+    return str_copy(str_of(made), url, size);
+}
+
+const char *cluster_url(const struct cluster *c)
+{
+    return c->url;
+}
+
+bool cluster_is_new(const struct cluster *c)
+{
+    return c->is_new;
+}
+
+pid_t cluster_pid(const struct cluster *c)
+{
+    return c->pid;
+}
+
+/* Without waiting: the callers of the database find out by themselves when it is back. */
+static void restart(struct cluster *c)
+{
+    if (traces_process(&c->files, clock_ns() > c->died_ns + ORPHANS_LIMIT_S * NS_PER_S ? SIGQUIT : 0) != 0)
+        return; /* its shared memory is still in use */
+    traces_clear(&c->files);
+    struct why why;
+    if (start_server(c, &why) == OK)
+        log_info("database cluster restarted", F_STR("path", c->files.home), F_INT("pid", c->pid));
+    else
+        log_error("database cluster restart failed", F_STR("why", why.text));
+}
+
+bool cluster_tend(struct cluster *c)
+{
+    int status;
+    if (c->pid != 0) {
+        if (!program_ended(c->pid, 0, &status)) {
+            traces_bound_log(&c->files);
+            return false;
+        }
+        c->pid = 0;
+        c->died_ns = clock_ns();
+        char words[256];
+        traces_last_words(&c->files, c->log_before, words, sizeof words);
+        log_error("database cluster died", F_INT("status", status), F_STR("last_words", words));
+    }
+    if (clock_ns() >= c->started_ns + NS_PER_S)
+        restart(c);
+    return true;
+}
+
+void cluster_stop(struct cluster *c, int64_t deadline_ns)
+{
+    char home[PATH_MAX];
+    (void)snprintf(home, sizeof home, "%s", c->files.home);
+    close_cluster(c, deadline_ns);
+    log_info("database cluster stopped", F_STR("path", home));
+}

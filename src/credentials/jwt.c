@@ -1,0 +1,344 @@
+#include "credentials/jwt.h"
+
+#include <math.h>
+#include <openssl/ecdsa.h>
+#include <openssl/err.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "base/json.h"
+#include "credentials/base64url.h"
+#include "credentials/jwt_keys.h"
+
+#define HEADER_MAX 1024    /* bytes of JSON */
+#define SIGNATURE_MAX 1024 /* an RSA key of 8192 bits */
+#define US_PER_S 1000000
+#define SECONDS_MAX 253402300799 /* the end of the year 9999 */
+
+const char *jwt_fault_text(enum jwt_fault fault)
+{
+    switch (fault) {
+    case JWT_FINE:
+        return "the token is good";
+    case JWT_MALFORMED:
+        return "this is not a token that can be read";
+    case JWT_ALGORITHM:
+        return "the token is signed in a way that is not accepted here";
+    case JWT_UNKNOWN_KEY:
+        return "the token names a key that is not known here";
+    case JWT_SIGNATURE:
+        return "the token's signature is wrong";
+    case JWT_EXPIRED:
+        return "the token has expired; sign in again";
+    case JWT_NOT_YET:
+        return "the token is not valid yet";
+    case JWT_ISSUER:
+        return "the token comes from an issuer that is not accepted here";
+    case JWT_AUDIENCE:
+        return "the token is meant for another service";
+    }
+    return "the token cannot be used";
+}
+
+/* A token taken apart; nothing is decoded yet. */
+struct parts {
+    struct str header, payload, signature;
+    struct str signed_text; /* header and payload with the dot between */
+};
+
+static bool take_apart(struct str token, struct parts *ret)
+{
+    if (!token.at || token.len > JWT_MAX)
+        return false;
+    struct str rest = token;
+    struct parts p;
+    if (!str_split(&rest, '.', &p.header) || !str_split(&rest, '.', &p.payload) || !str_split(&rest, '.', &p.signature))
+        return false;
+    struct str more;
+    if (str_split(&rest, '.', &more) || p.header.len == 0 || p.payload.len == 0)
+        return false;
+    p.signed_text = (struct str){token.at, p.header.len + 1 + p.payload.len};
+    *ret = p;
+    return true;
+}
+
+static json_t *read_part(struct str part, unsigned char *buffer, size_t size)
+{
+    size_t len;
+    if (base64url_read(part, buffer, size, &len))
+        return NULL;
+    return json_read_object((struct str){(const char *)buffer, len}, NULL);
+}
+
+struct header {
+    enum jwt_algorithm algorithm;
+    bool has_kid;
+    char kid[JWT_KID_MAX + 1];
+};
+
+static enum jwt_fault read_header(struct str part, struct header *ret)
+{
+    unsigned char buffer[HEADER_MAX];
+    AUTO(json) json_t *root = read_part(part, buffer, sizeof buffer);
+    struct str algorithm, kid;
+    /* "crit" lists what a reader must understand, and we know of no extension. */
+    if (!root || json_get_str(root, "alg", &algorithm) || json_object_get(root, "crit"))
+        return JWT_MALFORMED;
+    struct header h = {0};
+    enum err e = json_get_str(root, "kid", &kid);
+    if (e == ERR_INPUT)
+        return JWT_MALFORMED;
+    h.has_kid = !e;
+    if (h.has_kid && str_copy(kid, h.kid, sizeof h.kid))
+        return JWT_UNKNOWN_KEY;
+    if (str_eq(algorithm, STR("HS256")))
+        h.algorithm = JWT_HS256;
+    else if (str_eq(algorithm, STR("RS256")))
+        h.algorithm = JWT_RS256;
+    else if (str_eq(algorithm, STR("ES256")))
+        h.algorithm = JWT_ES256;
+    else
+        return JWT_ALGORITHM;
+    *ret = h;
+    return JWT_FINE;
+}
+
+static bool hmac_matches(const crypto_auth_hmacsha256_state *secret, struct str text, struct str signature)
+{
+    unsigned char ours[crypto_auth_hmacsha256_BYTES];
+    if (signature.len != sizeof ours)
+        return false;
+    crypto_auth_hmacsha256_state state = *secret;
+    crypto_auth_hmacsha256_update(&state, (const unsigned char *)text.at, text.len);
+    crypto_auth_hmacsha256_final(&state, ours);
+    secret_wipe(&state, sizeof state);
+    bool same = sodium_memcmp(ours, signature.at, sizeof ours) == 0;
+    secret_wipe(ours, sizeof ours);
+    return same;
+}
+
+static bool digest_verify(EVP_PKEY *key, struct str text, const unsigned char *signature, size_t len)
+{
+    EVP_MD_CTX *context = EVP_MD_CTX_new();
+    bool good = context && EVP_DigestVerifyInit(context, NULL, EVP_sha256(), NULL, key) == 1 &&
+                EVP_DigestVerify(context, signature, len, (const unsigned char *)text.at, text.len) == 1;
+    EVP_MD_CTX_free(context);
+    return good;
+}
+
+/* A token has r and s side by side; OpenSSL wants them as DER. */
+static bool ecdsa_matches(EVP_PKEY *key, struct str text, struct str signature)
+{
+    if (signature.len != (size_t)2 * ES256_HALF)
+        return false;
+    const unsigned char *at = (const unsigned char *)signature.at;
+    BIGNUM *r = BN_bin2bn(at, ES256_HALF, NULL), *s = BN_bin2bn(at + ES256_HALF, ES256_HALF, NULL);
+    ECDSA_SIG *pair = ECDSA_SIG_new();
+    if (!r || !s || !pair || ECDSA_SIG_set0(pair, r, s) != 1) {
+        BN_free(r);
+        BN_free(s);
+        ECDSA_SIG_free(pair);
+        return false;
+    }
+    unsigned char *der = NULL;
+    int len = i2d_ECDSA_SIG(pair, &der);
+    bool good = len > 0 && digest_verify(key, text, der, (size_t)len);
+    OPENSSL_free(der);
+    ECDSA_SIG_free(pair);
+    return good;
+}
+
+static bool public_key_matches(const struct jwt_public_key *k, struct str text, struct str signature)
+{
+    /* Others of this thread that speak TLS must not find our failures and take them for theirs. */
+    ERR_set_mark();
+    bool good = k->algorithm == JWT_ES256
+                    ? ecdsa_matches(k->key, text, signature)
+                    : digest_verify(k->key, text, (const unsigned char *)signature.at, signature.len);
+    ERR_pop_to_mark();
+    return good;
+}
+
+/* Only keys of the token's algorithm are tried; one that the token names, or each of them when it names none. */
+static enum jwt_fault check_public(const struct jwt_keys *keys, const struct header *h, struct str text,
+                                   struct str signature)
+{
+    enum jwt_fault fault = JWT_ALGORITHM;
+    for (size_t i = 0; i < keys->count; i++) {
+        const struct jwt_public_key *k = &keys->keys[i];
+        if (k->algorithm != h->algorithm)
+            continue;
+        if (h->has_kid && (!k->has_kid || strcmp(k->kid, h->kid) != 0)) {
+            fault = fault == JWT_ALGORITHM ? JWT_UNKNOWN_KEY : fault;
+            continue;
+        }
+        if (public_key_matches(k, text, signature))
+            return JWT_FINE;
+        fault = JWT_SIGNATURE;
+    }
+    return fault;
+}
+
+/* `own`: the token says that Reclaim issued it, so only Reclaim's key counts, which is for HS256. The "kid" of an HS256
+ * token means nothing here: there is one secret on either side. */
+static enum jwt_fault check_signature(const struct jwt_keys *keys, bool own, const struct header *h,
+                                      const struct parts *p)
+{
+    unsigned char bytes[SIGNATURE_MAX];
+    size_t len;
+    bool hmac = h->algorithm == JWT_HS256;
+    if (own ? !hmac : hmac && !keys->has_secret)
+        return JWT_ALGORITHM;
+    if (base64url_read(p->signature, bytes, sizeof bytes, &len))
+        return JWT_MALFORMED;
+    struct str signature = {(const char *)bytes, len};
+    if (hmac)
+        return hmac_matches(own ? &keys->own : &keys->secret, p->signed_text, signature) ? JWT_FINE : JWT_SIGNATURE;
+    return check_public(keys, h, p->signed_text, signature);
+}
+
+/* RFC 7519's NumericDate, which may have a fraction. ERR_MISSING when absent. */
+static enum err read_instant(const json_t *claims, const char *name, int64_t *ret_us)
+{
+    const json_t *value = json_object_get(claims, name);
+    if (!value)
+        return ERR_MISSING;
+    if (json_is_integer(value)) {
+        json_int_t seconds = json_integer_value(value);
+        if (seconds < 0 || seconds > SECONDS_MAX)
+            return ERR_INPUT;
+        *ret_us = seconds * US_PER_S;
+        return OK;
+    }
+    double seconds = json_is_real(value) ? json_real_value(value) : -1;
+    if (!(seconds >= 0 && seconds <= (double)SECONDS_MAX))
+        return ERR_INPUT;
+    *ret_us = (int64_t)(seconds * US_PER_S);
+    return OK;
+}
+
+static bool member_is(const json_t *object, const char *name, struct str wanted)
+{
+    struct str text;
+    return json_get_str(object, name, &text) == OK && str_eq(text, wanted);
+}
+
+static struct claims take_claims(const json_t *root, int64_t expires_us)
+{
+    struct claims c = {.expires_us = expires_us};
+    struct str sub;
+    if (json_get_str(root, "sub", &sub) == OK && str_is_uuid(sub) && str_copy(sub, c.sub, sizeof c.sub) == OK)
+        str_lower(c.sub, sub.len);
+    c.admin = member_is(root, "role", STR("service_role")) ||
+              member_is(json_object_get(root, "app_metadata"), "role", STR("admin"));
+    return c;
+}
+
+/* RFC 7519: "aud" is a text or a list of them. */
+static bool is_for(const json_t *root, struct str audience)
+{
+    const json_t *all = json_object_get(root, "aud");
+    for (size_t i = 0; i < json_array_size(all); i++) {
+        const json_t *one = json_array_get(all, i);
+        if (json_is_string(one) && str_eq((struct str){json_string_value(one), json_string_length(one)}, audience))
+            return true;
+    }
+    return member_is(root, "aud", audience);
+}
+
+static enum jwt_fault check_addressee(const struct jwt_keys *keys, bool own, const json_t *root)
+{
+    struct str audience = own ? STR(JWT_OWN_NAME) : str_of(keys->audience);
+    if (!own && keys->issuer[0] && !member_is(root, "iss", str_of(keys->issuer)))
+        return JWT_ISSUER;
+    return audience.len == 0 || is_for(root, audience) ? JWT_FINE : JWT_AUDIENCE;
+}
+
+static enum jwt_fault read_claims(const json_t *root, int64_t now_us, struct claims *ret)
+{
+    int64_t expires_us, not_before_us;
+    if (read_instant(root, "exp", &expires_us))
+        return JWT_MALFORMED;
+    enum err e = read_instant(root, "nbf", &not_before_us);
+    if (e == ERR_INPUT)
+        return JWT_MALFORMED;
+    if (now_us >= expires_us + JWT_LEEWAY_US)
+        return JWT_EXPIRED;
+    if (!e && now_us < not_before_us - JWT_LEEWAY_US)
+        return JWT_NOT_YET;
+    *ret = take_claims(root, expires_us);
+    return JWT_FINE;
+}
+
+enum jwt_fault jwt_verify(const struct jwt_keys *keys, struct str token, int64_t now_us, struct claims *ret)
+{
+    struct parts parts;
+    struct header header;
+    unsigned char buffer[JWT_MAX];
+    if (!take_apart(token, &parts))
+        return JWT_MALFORMED;
+    enum jwt_fault fault = read_header(parts.header, &header);
+    if (fault)
+        return fault;
+    AUTO(json) json_t *root = read_part(parts.payload, buffer, sizeof buffer);
+    if (!root)
+        return JWT_MALFORMED;
+    bool own = member_is(root, "iss", STR(JWT_OWN_NAME));
+    if ((fault = check_signature(keys, own, &header, &parts)) || (fault = check_addressee(keys, own, root)))
+        return fault;
+    return read_claims(root, now_us, ret);
+}
+
+static void add_base64url(struct buf *out, struct str bytes)
+{
+    char text[sodium_base64_ENCODED_LEN(512, sodium_base64_VARIANT_URLSAFE_NO_PADDING)];
+    if (!bytes.at || bytes.len > 512) {
+        out->failed = ERR_MEMORY;
+        return;
+    }
+    sodium_bin2base64(text, sizeof text, (const unsigned char *)bytes.at, bytes.len,
+                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    buf_addz(out, text);
+}
+
+static void write_claims(const struct jwt_grant *grant, struct buf *out)
+{
+    struct json_writer w = json_to(out);
+    json_open(&w, '{');
+    json_key(&w, "iss");
+    json_str(&w, STR(JWT_OWN_NAME));
+    json_key(&w, "aud");
+    json_str(&w, STR(JWT_OWN_NAME));
+    json_key(&w, "role");
+    json_str(&w, str_of(grant->role));
+    if (grant->sub) {
+        json_key(&w, "sub");
+        json_str(&w, str_of(grant->sub));
+    }
+    json_key(&w, "iat");
+    json_i64(&w, grant->issued_us / US_PER_S);
+    json_key(&w, "exp");
+    json_i64(&w, grant->expires_us / US_PER_S);
+    json_close(&w, '}');
+}
+
+enum err jwt_sign(const struct digest *own, const struct jwt_grant *grant, struct buf *out)
+{
+    char json_room[512], token_room[1024];
+    struct buf json = buf_over(json_room, sizeof json_room), token = buf_over(token_room, sizeof token_room);
+    write_claims(grant, &json);
+    add_base64url(&token, STR("{\"alg\":\"HS256\",\"typ\":\"JWT\"}"));
+    buf_addz(&token, ".");
+    add_base64url(&token, buf_str(&json));
+    if (!token.failed) {
+        struct digest mark = digest_hmac(own, buf_str(&token));
+        buf_addz(&token, ".");
+        add_base64url(&token, (struct str){(const char *)mark.bytes, sizeof mark.bytes});
+    }
+    struct str all = buf_str(&token);
+    if (all.at)
+        buf_add(out, all);
+    enum err e = all.at ? out->failed : ERR_MEMORY;
+    secret_wipe(token_room, sizeof token_room);
+    return e;
+}

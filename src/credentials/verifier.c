@@ -1,0 +1,67 @@
+#include "credentials/verifier.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/queue.h"
+#include "credentials/passwords.h"
+
+#define THREADS_MAX 8
+#define LOOK_NS (60 * NS_PER_S)
+#define WAITING_MAX 256 /* some ten seconds of work for two cores; more would only be answered too late */
+
+struct verifier {
+    struct queue *queue;
+    pthread_t threads[THREADS_MAX];
+    int count;
+};
+
+static void *work(void *context)
+{
+    struct verifier *verifier = context;
+    for (;;) {
+        void *item;
+        enum err e = queue_pop(verifier->queue, clock_ns() + LOOK_NS, &item);
+        if (e == ERR_CLOSED)
+            return NULL;
+        if (e)
+            continue;
+        struct verification *v = item;
+        v->err = password_check(v->password, v->hash, &v->matches);
+        v->verified(v);
+    }
+}
+
+struct verifier *verifier_start(int threads, struct why *why)
+{
+    struct verifier *verifier = calloc(1, sizeof *verifier);
+    if (verifier && (verifier->queue = queue_new(WAITING_MAX))) {
+        while (verifier->count < threads && verifier->count < THREADS_MAX &&
+               pthread_create(&verifier->threads[verifier->count], NULL, work, verifier) == 0)
+            verifier->count++;
+        if (verifier->count > 0)
+            return verifier;
+    }
+    if (verifier)
+        queue_free(verifier->queue);
+    free(verifier);
+    (void)why_set(why, ERR_MEMORY, "no memory or no threads for checking passwords");
+    return NULL;
+}
+
+void verifier_stop(struct verifier *verifier)
+{
+    if (!verifier)
+        return;
+    queue_close(verifier->queue);
+    for (int i = 0; i < verifier->count; i++)
+        pthread_join(verifier->threads[i], NULL);
+    queue_free(verifier->queue);
+    free(verifier);
+}
+
+enum err verifier_ask(struct verifier *verifier, struct verification *v)
+{
+    return queue_push(verifier->queue, v);
+}

@@ -1,0 +1,223 @@
+/* One customer's end at an admin's word, the legal hold that keeps it from ending, and the reminders before. */
+#include "customers/delete.h"
+
+#include <stdio.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "customers/statements.h"
+#include "pg/tx.h"
+
+#define REMIND_BATCH 1000
+#define REMIND_NS (60 * NS_PER_S)
+
+METRIC_COUNTER(ends, "reclaim_customer_deletions_total", "Deletions asked for by people, by what became of them.",
+               "outcome");
+METRIC_COUNTER(reminded, "reclaim_reminders_total", "Reminders promised.");
+
+const struct statement deletion_lock = {
+    .name = "deletion_lock",
+    .sql = "SELECT c.status::text AS status, (c.hold_at IS NOT NULL) AS held,"
+           " EXISTS (SELECT FROM reclaim.erasures e WHERE e.customer_id = c.id) AS erased,"
+           " coalesce(nullif(c.email, ''), u.email, '')::text AS email"
+           " FROM reclaim.customer_customers c LEFT JOIN auth.users u ON u.id = c.owner_user_id"
+           " WHERE c.id = $1::uuid FOR UPDATE OF c",
+    .params = 1,
+    .columns = "status:text held:bool erased:bool email:text",
+};
+
+const struct statement deletion_show = {
+    .name = "deletion_show",
+    .sql = "SELECT reclaim.customer_object(c)::text AS object FROM reclaim.customer_customers c WHERE c.id = $1::uuid",
+    .params = 1,
+    .columns = "object:text",
+};
+
+const struct statement deletion_redrive = {
+    .name = "deletion_redrive",
+    .sql = "SELECT reclaim.cascade_redrive($1::uuid, NULL) AS receipts",
+    .params = 1,
+    .columns = "receipts:int8",
+};
+
+const struct statement reminders_promise = {
+    .name = "reminders_promise",
+    .sql = "SELECT reclaim.remind($1::int8, $2::int8, $3::int8, $4::int4) AS told",
+    .params = 4,
+    .columns = "told:int4",
+};
+
+const struct statement legal_hold_set = {
+    .name = "legal_hold_set",
+    .sql = "UPDATE reclaim.customer_customers c SET hold_reason = $2::text,"
+           " hold_at = CASE WHEN $2::text IS NOT NULL THEN coalesce(c.hold_at, pg_catalog.clock_timestamp()) END"
+           " WHERE c.id = $1::uuid AND c.status <> 'deleted'"
+           " RETURNING pg_catalog.left(reclaim.customer_object(c)::text, -1) || ',\"hold\":' || CASE WHEN c.hold_at IS "
+           "NULL"
+           "   THEN 'null' ELSE pg_catalog.json_build_object('reason', c.hold_reason,"
+           "   'since', reclaim.rfc3339(c.hold_at))::text END || '}' AS object",
+    .params = 2,
+    .columns = "object:text",
+};
+
+const struct statement legal_hold_log = {
+    .name = "legal_hold_log",
+    .sql = "INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, outcome, correlation_id, detail)"
+           " VALUES ($1::uuid, $2, $3, $4::uuid, $5, $6::uuid, $7)",
+    .params = 7,
+    .columns = "",
+};
+
+static const char *outcome_name(const struct deletion_result *result)
+{
+    static const char *const names[] = {[DELETION_DONE] = "done",
+                                        [DELETION_REDRIVEN] = "unchanged",
+                                        [DELETION_UNKNOWN] = "unknown",
+                                        [DELETION_HELD] = "held"};
+    return names[result->outcome];
+}
+
+struct deletion_of_one {
+    const struct deletion *needs;
+    const char *customer_id;
+    const struct actor *actor;
+    struct buf ids, sealed;
+    struct pg_call writes[4];
+    size_t count, hangup_at;
+    struct work_item *hangup;
+    char hangup_payload[128];
+};
+
+static struct pg_arg text_or_null(const char *z)
+{
+    return z ? pg_text(z) : pg_null();
+}
+
+/* One who was frozen has no calls: none were let in since. */
+static enum err promise_hangup(struct deletion_of_one *o, struct str status)
+{
+    const struct deletion *needs = o->needs;
+    if (!needs->hangup || !str_eq(status, STR("active")))
+        return OK;
+    (void)snprintf(o->hangup_payload, sizeof o->hangup_payload,
+                   "{\"customer_id\":\"%s\",\"reason\":\"account_deleted\"}", o->customer_id);
+    o->hangup_at = o->count++;
+    return work_owe(needs->engine, needs->hangup, o->hangup_payload, &o->writes[o->hangup_at], &o->hangup);
+}
+
+static enum err write_deletion(struct deletion_of_one *o, const struct pg_call *row)
+{
+    const struct actor *actor = o->actor;
+    deletion_add(o->needs, o->customer_id, pg_get(row, 0, 3), &o->ids, &o->sealed);
+    buf_addz(&o->ids, "}");
+    buf_addz(&o->sealed, "}");
+    if (o->ids.failed || o->sealed.failed)
+        return ERR_MEMORY;
+    o->writes[o->count++] =
+        (struct pg_call){.ask = &customers_delete,
+                         .args = {pg_text(buf_str(&o->ids).at), pg_text(buf_str(&o->sealed).at), pg_text("delete"),
+                                  pg_text(actor->kind), text_or_null(actor->id), text_or_null(actor->correlation_id)}};
+    return promise_hangup(o, pg_get(row, 0, 0));
+}
+
+static enum err decide_and_write(struct deletion_of_one *o, struct pg *pg, int64_t deadline_ns, struct arena *arena,
+                                 struct deletion_result *ret)
+{
+    AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
+    struct pg_call reads[] = {{.ask = &customer_take_turn, .args = {pg_text(o->customer_id)}},
+                              {.ask = &deletion_lock, .args = {pg_text(o->customer_id)}}};
+    const struct pg_call *row = &reads[1];
+    enum err e = tx_trip(tx, reads, COUNT_OF(reads));
+    if (e)
+        return e;
+    bool deleted = row->rows == 1 && str_eq(pg_get(row, 0, 0), STR("deleted"));
+    if (row->rows == 0)
+        ret->outcome = DELETION_UNKNOWN;
+    else if (deleted && pg_get_bool(row, 0, 2))
+        ret->outcome = DELETION_REDRIVEN;
+    else
+        ret->outcome = !deleted && pg_get_bool(row, 0, 1) ? DELETION_HELD : DELETION_DONE;
+
+    if (ret->outcome == DELETION_DONE && (e = write_deletion(o, row)))
+        return e;
+    if (ret->outcome == DELETION_REDRIVEN)
+        o->writes[o->count++] = (struct pg_call){.ask = &deletion_redrive, .args = {pg_text(o->customer_id)}};
+    if (ret->outcome != DELETION_DONE)
+        o->writes[o->count++] = customer_log(o->customer_id, "delete", o->actor, outcome_name(ret));
+    struct pg_call *show = &o->writes[o->count++];
+    *show = (struct pg_call){.ask = &deletion_show, .args = {pg_text(o->customer_id)}};
+    if ((e = tx_commit(tx, o->writes, o->count)))
+        return e;
+    if (show->rows == 1 && !(ret->object = arena_copy(arena, pg_get(show, 0, 0))).at)
+        return ERR_MEMORY;
+    return OK;
+}
+
+enum err customer_delete(const struct deletion *needs, struct pg *pg, const char *customer_id,
+                         const struct actor *actor, int64_t deadline_ns, struct arena *arena,
+                         struct deletion_result *ret)
+{
+    struct deletion_of_one o = {
+        .needs = needs, .customer_id = customer_id, .actor = actor, .ids = buf_new(64), .sealed = buf_new(1024)};
+    *ret = (struct deletion_result){.outcome = DELETION_UNKNOWN};
+    enum err e = decide_and_write(&o, pg, deadline_ns, arena, ret);
+    ret->committed_ns = clock_ns();
+    if (!e && o.hangup)
+        work_kick(&o.hangup, &o.writes[o.hangup_at]);
+    work_item_cleanup(&o.hangup);
+    buf_free(&o.ids);
+    buf_free(&o.sealed);
+    if (e != ERR_CONFLICT)
+        counter_add(&ends, 1, e ? "failed" : outcome_name(ret));
+    return e;
+}
+
+enum err customer_legal_hold(struct pg *pg, const char *customer_id, const char *reason, const struct actor *actor,
+                             int64_t deadline_ns, struct arena *arena, struct str *ret_object)
+{
+    AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
+    struct pg_call set = {.ask = &legal_hold_set, .args = {pg_text(customer_id), text_or_null(reason)}};
+    enum err e = tx_trip(tx, &set, 1);
+    if (e)
+        return e;
+    bool found = set.rows == 1;
+    if (found && !(*ret_object = arena_copy(arena, pg_get(&set, 0, 0))).at)
+        return ERR_MEMORY;
+    struct pg_call log = {.ask = &legal_hold_log,
+                          .args = {pg_text(customer_id), pg_text(reason ? "hold" : "unhold"), pg_text(actor->kind),
+                                   text_or_null(actor->id), pg_text(found ? "done" : "unknown"),
+                                   text_or_null(actor->correlation_id), pg_text(found && reason ? reason : "")}};
+    e = tx_commit(tx, &log, 1);
+    return e ? e : found ? OK : ERR_MISSING;
+}
+
+/* The next shorter one, up to which a reminder is worth sending. */
+static int64_t shorter_than(int64_t before_ms, const int64_t *all, size_t count)
+{
+    int64_t longest = 0;
+    for (size_t i = 0; i < count; i++)
+        if (all[i] < before_ms && all[i] > longest)
+            longest = all[i];
+    return longest;
+}
+
+enum err reminders_run(struct pg *pg, int64_t grace_ms, const int64_t *before_ms, size_t count, struct shift *shift)
+{
+    for (size_t i = 0; i < count; i++) {
+        if (before_ms[i] >= grace_ms)
+            continue; /* it would come with the freeze's own mail */
+        int64_t told = 1;
+        while (told > 0 && shift_goes_on(shift)) {
+            struct pg_call call = {.ask = &reminders_promise,
+                                   .args = {pg_i64(grace_ms), pg_i64(before_ms[i]),
+                                            pg_i64(shorter_than(before_ms[i], before_ms, count)),
+                                            pg_i64(REMIND_BATCH)}};
+            enum err e = pg_ask(pg, &call, clock_ns() + REMIND_NS);
+            if (e)
+                return e;
+            told = pg_get_i64(&call, 0, 0);
+            counter_add(&reminded, (uint64_t)told);
+        }
+    }
+    return OK;
+}

@@ -1,0 +1,57 @@
+#include "customers/last_mail.h"
+
+#include <sodium.h>
+#include <string.h>
+
+#include "base/log.h"
+
+#define NONCE crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
+#define TAG crypto_aead_xchacha20poly1305_ietf_ABYTES
+#define BOX_MAX (NONCE + TAG + MAIL_ADDRESS_MAX)
+
+_Static_assert(crypto_aead_xchacha20poly1305_ietf_KEYBYTES == DIGEST_LEN, "a digest serves as a key");
+_Static_assert(FAREWELL_SEALED_MAX == 2 * BOX_MAX + 1, "what is sealed fits");
+
+const struct statement last_mail_prune_dead = {
+    .name = "last_mail_prune_dead",
+    .sql = "DELETE FROM reclaim.work_items WHERE state = 'dead' AND kind = 'mail' AND payload ? 'sealed'",
+    .params = 0,
+    .columns = "",
+};
+
+enum err last_mail_seal(const struct digest *key, const char *customer_id, struct str address,
+                        char ret[FAREWELL_SEALED_MAX])
+{
+    uint8_t box[BOX_MAX];
+    if (address.len == 0 || address.len > MAIL_ADDRESS_MAX)
+        return ERR_INPUT;
+    randombytes_buf(box, NONCE);
+    crypto_aead_xchacha20poly1305_ietf_encrypt(box + NONCE, NULL, (const uint8_t *)address.at, address.len,
+                                               (const uint8_t *)customer_id, 36, NULL, box, key->bytes);
+    hex_write(box, NONCE + TAG + address.len, ret);
+    return OK;
+}
+
+enum err last_mail_open(const struct digest *key, struct str customer_id, struct str sealed,
+                        char ret[MAIL_ADDRESS_MAX + 1])
+{
+    uint8_t box[BOX_MAX];
+    size_t len = sealed.len / 2;
+    unsigned long long got = 0;
+    if (customer_id.len != 36 || len <= NONCE + TAG || len > sizeof box || hex_read(sealed, box, len) ||
+        crypto_aead_xchacha20poly1305_ietf_decrypt((uint8_t *)ret, &got, NULL, box + NONCE, len - NONCE,
+                                                   (const uint8_t *)customer_id.at, 36, box, key->bytes))
+        return ERR_INPUT;
+    ret[got] = 0;
+    return OK;
+}
+
+enum err last_mail_prune(void *context, struct pg *pg, int64_t deadline_ns)
+{
+    (void)context;
+    struct pg_call call = {.ask = &last_mail_prune_dead};
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    if (!e && call.rows > 0)
+        log_warn("last mails that could not be delivered were dropped", F_INT("mails", call.rows));
+    return e;
+}

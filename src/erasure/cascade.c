@@ -1,0 +1,91 @@
+#include "erasure/cascade.h"
+
+#include "erasure/eraser.h"
+
+const struct statement cascade_add = {
+    .name = "cascade_add",
+    .sql =
+        "SELECT reclaim.cascade_add($1, $2, $3, $4, pg_catalog.string_to_array($5, ','), $6::int4, $7::bool) AS lack",
+    .params = 7,
+    .columns = "lack:text",
+};
+
+const struct statement cascade_list = {
+    .name = "cascade_list",
+    .sql = "SELECT p.name, p.kind, coalesce(p.table_name, '') AS table_name,"
+           " coalesce(p.customer_column, '') AS customer_column, coalesce(p.soft_delete_column, '') AS soft,"
+           " p.page_size, p.enabled, CASE WHEN p.kind = 'table' THEN reclaim.cascade_lack(p) END AS lack"
+           " FROM reclaim.cascade_participants p ORDER BY p.name",
+    .params = 0,
+    .columns =
+        "name:text kind:text table_name:text customer_column:text soft:text page_size:int4 enabled:bool lack:text",
+};
+
+const struct statement cascade_status = {
+    .name = "cascade_status",
+    .sql = "SELECT participant, count(*) FILTER (WHERE status = 'pending') AS pending,"
+           " count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'done') AS done,"
+           " coalesce(sum(rows), 0)::int8 AS rows,"
+           " reclaim.rfc3339(min(e.requested_at) FILTER (WHERE status <> 'done')) AS oldest, max(error) AS error"
+           " FROM reclaim.cascade_receipts r JOIN reclaim.erasures e USING (customer_id) GROUP BY 1 ORDER BY 1",
+    .params = 0,
+    .columns = "participant:text pending:int8 failed:int8 done:int8 rows:int8 oldest:text error:text",
+};
+
+const struct statement cascade_ledger = {
+    .name = "cascade_ledger",
+    .sql = "SELECT reclaim.erasure_ledger($1::uuid)::text AS ledger",
+    .params = 1,
+    .columns = "ledger:text",
+};
+
+const struct statement cascade_preview = {
+    .name = "cascade_preview",
+    .sql = "SELECT reclaim.erasure_preview($1::uuid, $2::int4)::text AS preview",
+    .params = 2,
+    .columns = "preview:text",
+};
+
+const struct statement cascade_redrive = {
+    .name = "cascade_redrive",
+    .sql = "SELECT reclaim.cascade_redrive($1::uuid, $2) AS receipts",
+    .params = 2,
+    .columns = "receipts:int8",
+};
+
+static const struct statement receive = {
+    .name = "cascade_receive",
+    .sql = "SELECT reclaim.cascade_receive($1::uuid, $2, $3::bool, $4::int8, $5) AS outcome",
+    .params = 5,
+    .columns = "outcome:text",
+};
+
+const struct statement *const cascade_statements[] = {
+    &cascade_add, &cascade_list, &cascade_status, &cascade_ledger, &cascade_preview, &cascade_redrive,
+    &receive,     &eraser_due,   &eraser_page,    &eraser_put_off, &eraser_census,
+};
+const size_t cascade_statement_count = COUNT_OF(cascade_statements);
+
+bool participant_name_is_sound(struct str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        char c = name.at[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (!plain && (i == 0 || (c != '-' && c != '_' && c != '.')))
+            return false;
+    }
+    return name.len > 0 && name.len <= PARTICIPANT_NAME_MAX;
+}
+
+enum err cascade_receive(void *context, struct pg *pg, const char *customer_id, const char *participant, bool done,
+                         int64_t rows, const char *error, int64_t deadline_ns)
+{
+    (void)context;
+    if (!str_is_uuid(str_of(customer_id)) || !participant_name_is_sound(str_of(participant)))
+        return ERR_MISSING;
+    struct pg_call call = {.ask = &receive,
+                           .args = {pg_text(customer_id), pg_text(participant), pg_text(done ? "true" : "false"),
+                                    rows >= 0 ? pg_i64(rows) : pg_null(), error ? pg_text(error) : pg_null()}};
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    return e ? e : str_eq(pg_get(&call, 0, 0), STR("missing")) ? ERR_MISSING : OK;
+}

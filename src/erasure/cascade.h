@@ -1,0 +1,36 @@
+/* The cascade: everyone who keeps something of a deleted customer erases it, and gives a receipt. Tables of this database
+ * are worked on here (erasure/eraser.h), services elsewhere report over HTTP or RabbitMQ. */
+#ifndef ERASURE_CASCADE_H
+#define ERASURE_CASCADE_H
+
+#include "gate/authenticate.h"
+
+/* A service's word about its part of a customer's erasure; repeats are harmless. `context` is not used. ERR_MISSING: no such
+ * erasure, or no such service takes part in it. `rows` below 0: not told. `error` may be NULL. */
+enum err cascade_receive(void *context, struct pg *pg, const char *customer_id, const char *participant, bool done,
+                         int64_t rows, const char *error, int64_t deadline_ns);
+
+struct cascade {
+    struct authenticator *authenticator;
+    _Atomic(struct pool *) pool; /* NULL until the database is ready */
+};
+
+/* Behind authenticate_guarded: */
+void erasure_show_handle(struct request *rq, const struct caller *caller, void *cascade);    /* GET …/{id}/erasure */
+void erasure_receipt_handle(struct request *rq, const struct caller *caller, void *cascade); /* POST …/{participant} */
+
+#define PARTICIPANT_NAME_MAX 63
+bool participant_name_is_sound(struct str name);
+
+extern const struct statement
+    cascade_add; /* $1 name $2 table $3 column $4 soft $5 scrub $6 page $7 past → lack; a remote one has nulls */
+extern const struct statement cascade_list;    /* → name kind table_name customer_column soft page enabled lack */
+extern const struct statement cascade_status;  /* → participant pending failed done rows oldest error */
+extern const struct statement cascade_ledger;  /* $1 customer → ledger; null when there is no such customer */
+extern const struct statement cascade_preview; /* $1 customer $2 most → preview */
+extern const struct statement cascade_redrive; /* $1 customer or null $2 participant or null → receipts */
+
+extern const struct statement *const cascade_statements[];
+extern const size_t cascade_statement_count;
+
+#endif

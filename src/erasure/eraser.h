@@ -1,0 +1,20 @@
+/* Erases deleted customers from the tables that take part, a page at a time, many customers at once, until nothing is left;
+ * the leader's long work (work/shift.h). */
+#ifndef ERASURE_ERASER_H
+#define ERASURE_ERASER_H
+
+#include "work/shift.h"
+
+struct eraser {
+    _Atomic int64_t deadline_ms; /* an erasure unfinished for longer alarms */
+    /* The eraser's: */
+    int64_t census_ns;
+    bool alarmed;
+};
+
+/* shift_config.run; `eraser` is a struct eraser. */
+enum err eraser_run(void *eraser, struct pg *pg, struct shift *shift);
+
+extern const struct statement eraser_due, eraser_page, eraser_put_off, eraser_census;
+
+#endif

@@ -1,8 +1,0 @@
-/* What every monitored program tells of itself: process_* under the names Prometheus gives them, and the version. */
-#ifndef OPS_PROCESS_METRICS_H
-#define OPS_PROCESS_METRICS_H
-
-/* Once, at start. */
-void process_metrics_start(void);
-
-#endif

@@ -1,9 +1,0 @@
-/* Makes a cluster with a superuser and a database `reclaim`, complete or not at all. Private to the cluster. */
-#ifndef PG_CLUSTER_MAKE_H
-#define PG_CLUSTER_MAKE_H
-
-#include "pg/cluster_files.h"
-
-enum err cluster_make(const struct cluster_files *f, struct why *why) MUST_CHECK;
-
-#endif

@@ -1,0 +1,286 @@
+#include "server/database.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "billing/billing.h"
+#include "calls/calls.h"
+#include "credentials/access_keys.h"
+#include "customers/customers.h"
+#include "customers/expiry.h"
+#include "erasure/cascade.h"
+#include "events/outbox.h"
+#include "gate/authenticate.h"
+#include "limits/store.h"
+#include "recovery/cleanup.h"
+#include "recovery/probe.h"
+#include "work/leader.h"
+
+static const struct statement claim_key = {
+    .name = "installation_claim_key",
+    .sql = "UPDATE reclaim.installation SET key_fingerprint = $1 WHERE key_fingerprint IS NULL",
+    .params = 1,
+    .columns = "",
+};
+
+static const struct statement read_key = {
+    .name = "installation_read_key",
+    .sql = "SELECT key_fingerprint FROM reclaim.installation",
+    .params = 0,
+    .columns = "key_fingerprint:text",
+};
+
+/* One row a column: has the table it, is it a uuid, does an index start with it, does it refer to auth.users? */
+static const struct statement look_at_ownership = {
+    .name = "ownership_look",
+    .sql = "SELECT (c.oid IS NOT NULL) AS has_table, (a.attnum IS NOT NULL) AS has_column,"
+           " EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisvalid"
+           "   AND i.indpred IS NULL AND i.indkey[0] = a.attnum) AS has_index,"
+           " EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f'"
+           "   AND k.confrelid = pg_catalog.to_regclass('auth.users') AND k.conkey[1] = a.attnum"
+           "   AND cardinality(k.conkey) = 1) AS has_key"
+           " FROM (SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', $1::text, $2::text)) AS oid) c"
+           " LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped",
+    .params = 3,
+    .columns = "has_table:bool has_column:bool has_index:bool has_key:bool",
+};
+
+/* Which of these tables row security hides rows of; $1 tables, $2 what is done to their rows. */
+static const struct statement look_for_hidden_rows = {
+    .name = "hidden_rows_look",
+    .sql = "SELECT t.name FROM unnest($1::text[], $2::text[]) AS t (name, command)"
+           " WHERE NOT reclaim.sees_all_rows(pg_catalog.to_regclass(t.name), t.command)",
+    .params = 2,
+    .columns = "name:text",
+};
+
+static const struct statement *const statements[] = {
+    &probe_find_user, &probe_find_users, &probe_sees_users,  &probe_limit_company_query,
+    &claim_key,       &read_key,         &look_at_ownership, &look_for_hidden_rows,
+    &leader_try,      &leader_expire,    &leader_ping};
+
+static int64_t deadline(void)
+{
+    return clock_ns() + DATABASE_DEADLINE_NS;
+}
+
+enum err database_open(const struct settings *s, struct database *ret, struct why *why)
+{
+    struct database db = {0};
+    char attached[512];
+    const char *url = s->database_direct_url;
+    enum err e = OK;
+    if (!url) {
+        e = cluster_attach(s->data_dir, attached, sizeof attached, why);
+        url = attached;
+        if (e == ERR_MISSING) {
+            e = cluster_start(s->data_dir, &db.cluster, why);
+            url = e ? NULL : cluster_url(db.cluster);
+        }
+    }
+    if (!e) {
+        db.pg = pg_new(url, PG_PREPARE_OFF);
+        e = db.pg ? pg_connect(db.pg, deadline(), why) : why_set(why, ERR_MEMORY, "no memory for a connection");
+    }
+    if (e) {
+        database_close(&db);
+        return e;
+    }
+    *ret = db;
+    return OK;
+}
+
+void database_close(struct database *db)
+{
+    pg_free(db->pg);
+    if (db->cluster)
+        cluster_stop(db->cluster, deadline());
+    *db = (struct database){0};
+}
+
+void database_cleanup(struct database *db)
+{
+    database_close(db);
+}
+
+enum err database_derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why)
+{
+    char key[SECRET_KEY_MAX + 1];
+    enum err e = settings_secret_key(s, true, key, why);
+    if (!e)
+        e = digest_derive(str_of(key), purpose, ret);
+    secret_wipe(key, sizeof key);
+    return e;
+}
+
+enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why)
+{
+    return database_derive(s, IDENTIFIER_PURPOSE, ret, why);
+}
+
+enum err database_access_key_hasher(const struct settings *s, struct digest *ret, struct why *why)
+{
+    return database_derive(s, ACCESS_KEY_PURPOSE, ret, why);
+}
+
+static enum err compare_key(const struct pg_call *stored, const struct digest *fingerprint, struct why *why)
+{
+    char hex[DIGEST_HEX_LEN + 1];
+    digest_hex(fingerprint, hex);
+    if (stored->rows == 1 && str_eq(pg_get(stored, 0, 0), str_of(hex)))
+        return OK;
+    return why_set(why, ERR_CONFLICT,
+                   "this database was set up with another RECLAIM_SECRET_KEY; every instance needs the same one");
+}
+
+enum err database_same_key(const struct settings *s, struct pg *pg, struct why *why)
+{
+    struct digest fingerprint;
+    struct pg_call stored = {.ask = &read_key};
+    enum err e = database_derive(s, FINGERPRINT_PURPOSE, &fingerprint, why);
+    if (e)
+        return e;
+    if ((e = pg_ask(pg, &stored, deadline())))
+        return why_set(why, e, "the schema cannot be read (%s %s): run reclaim migrate", err_name(e), stored.sqlstate);
+    if (stored.rows == 1 && pg_is_null(&stored, 0, 0))
+        return OK; /* no server has started on it yet */
+    return compare_key(&stored, &fingerprint, why);
+}
+
+enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct why *why)
+{
+    char hex[DIGEST_HEX_LEN + 1];
+    digest_hex(fingerprint, hex);
+    struct pg_call calls[] = {{.ask = &claim_key, .args = {pg_text(hex)}}, {.ask = &read_key}};
+    enum err e = pg_trip(pg, calls, COUNT_OF(calls), deadline());
+    if (e)
+        return why_set(why, e, "cannot read which key this database belongs to (%s %s)", err_name(e),
+                       calls[0].err ? calls[0].sqlstate : calls[1].sqlstate);
+    return compare_key(&calls[1], fingerprint, why);
+}
+
+enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why)
+{
+    const struct {
+        const struct statement *const *all;
+        size_t count;
+    } folders[] = {
+        {statements, COUNT_OF(statements)},
+        {limits_statements, limits_statement_count},
+        {work_statements, work_statement_count},
+        {mail_statements, mail_statement_count},
+        {events_statements, events_statement_count},
+        {audit_statements, audit_statement_count},
+        {cleanup_statements, cleanup_statement_count},
+        {access_key_statements, access_key_statement_count},
+        {authenticate_statements, authenticate_statement_count},
+        {frozen_customers_statements, frozen_customers_statement_count},
+        {customers_statements, customers_statement_count},
+        {billing_statements, billing_statement_count},
+        {subscription_statements, subscription_statement_count},
+        {expiry_statements, expiry_statement_count},
+        {cascade_statements, cascade_statement_count},
+        {calls_statements, calls_statement_count},
+    };
+    for (size_t i = 0; i < COUNT_OF(folders); i++) {
+        enum err e = pg_check_statements(pg, folders[i].all, folders[i].count, why);
+        if (e)
+            return e;
+    }
+    const struct statement *const owned[] = {&orphans->candidate, &orphans->has_company, &orphans->have_company,
+                                             &orphans->list};
+    struct why drift;
+    if (pg_check_statements(pg, owned, COUNT_OF(owned), &drift))
+        log_warn("ownership tables unusable: check-email-status answers null", F_STR("why", drift.text));
+    return OK;
+}
+
+static enum err look_at_column(struct pg *pg, const struct ownership_column *c, struct pg_call *ret, struct why *why)
+{
+    *ret = (struct pg_call){.ask = &look_at_ownership,
+                            .args = {pg_text(c->schema), pg_text(c->table), pg_text(c->column)}};
+    enum err e = pg_ask(pg, ret, deadline());
+    return e ? why_set(why, e, "cannot look at the ownership tables (%s %s)", err_name(e), ret->sqlstate) : OK;
+}
+
+enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                  struct orphan_statements *orphans, struct why *why)
+{
+    bool without_key[OWNERSHIP_MAX] = {false};
+    for (size_t i = 0; i < count; i++) {
+        struct pg_call call;
+        enum err e = look_at_column(pg, &columns[i], &call, why);
+        if (e)
+            return e;
+        without_key[i] = pg_get_bool(&call, 0, 1) && !pg_get_bool(&call, 0, 3);
+    }
+    enum err e = orphan_statements_lock(orphans, columns, without_key, count);
+    return e ? why_set(why, e, "no memory for the statements") : OK;
+}
+
+enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                  void (*finding)(void *context, const char *sentence), void *context, struct why *why)
+{
+    static const char *const lacks[] = {
+        "table %s.%s does not exist; correct RECLAIM_OWNERSHIP or create it (column %s)",
+        "table %s.%s has no column %s; correct RECLAIM_OWNERSHIP",
+        "table %s.%s has no index on %s: look-ups will be slow; create one",
+        "%s.%s(%s) has no foreign key to auth.users: deletions will have to lock the whole table; add one",
+    };
+    for (size_t i = 0; i < count; i++) {
+        const struct ownership_column *c = &columns[i];
+        struct pg_call call;
+        enum err e = look_at_column(pg, c, &call, why);
+        if (e)
+            return e;
+        for (int lack = 0; lack < (int)COUNT_OF(lacks); lack++) {
+            if (pg_get_bool(&call, 0, lack))
+                continue;
+            char sentence[512];
+            snprintf(sentence, sizeof sentence, lacks[lack], c->schema, c->table, c->column);
+            finding(context, sentence);
+            if (lack < 2)
+                break;
+        }
+    }
+    return OK;
+}
+
+enum err database_check_row_security(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                     void (*finding)(void *context, const char *sentence), void *context,
+                                     struct why *why)
+{
+    AUTO(buf) struct buf names = buf_new(8192);
+    AUTO(buf) struct buf commands = buf_new(1024);
+    buf_addz(&names, "{auth.users,reclaim.customer_customers,reclaim.billing_accounts");
+    buf_addz(&commands, "{DELETE,UPDATE,UPDATE");
+    for (size_t i = 0; i < count; i++) {
+        buf_addf(&names, ",\"\\\"%s\\\".\\\"%s\\\"\"", columns[i].schema, columns[i].table);
+        buf_addz(&commands, ",SELECT");
+    }
+    buf_add(&names, (struct str){"}", 2}); /* with its NUL */
+    buf_add(&commands, (struct str){"}", 2});
+    if (names.failed || commands.failed)
+        return why_set(why, ERR_MEMORY, "no memory for the names of the ownership tables");
+    struct pg_call call = {.ask = &look_for_hidden_rows, .args = {pg_text(names.at), pg_text(commands.at)}};
+    enum err e = pg_ask(pg, &call, deadline());
+    if (e && (strcmp(call.sqlstate, "3F000") == 0 || strcmp(call.sqlstate, "42883") == 0))
+        return why_set(why, ERR_MISSING, "the schema is not there or not up to date: run reclaim migrate");
+    if (e)
+        return why_set(
+            why, e,
+            "whether row security hides rows cannot be asked (%s %s): GRANT USAGE ON SCHEMA reclaim, EXECUTE "
+            "ON ALL FUNCTIONS IN SCHEMA reclaim to this role",
+            err_name(e), call.sqlstate);
+    for (int i = 0; i < call.rows; i++) {
+        char sentence[512];
+        snprintf(sentence, sizeof sentence,
+                 "row-level security hides rows of %s from this role: give it BYPASSRLS, or a policy FOR ALL USING "
+                 "(true)",
+                 pg_get(&call, i, 0).at);
+        finding(context, sentence);
+    }
+    return OK;
+}

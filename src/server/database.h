@@ -1,0 +1,58 @@
+/* The database as a command or the server first meets it: found, opened, brought up to date and checked. */
+#ifndef SERVER_DATABASE_H
+#define SERVER_DATABASE_H
+
+#include "base/digest.h"
+#include "cluster/cluster.h"
+#include "recovery/orphans.h"
+#include "settings/keys.h"
+#include "settings/settings.h"
+
+struct database {
+    struct cluster *cluster; /* NULL when another process, or an operator, runs the server */
+    struct pg *pg;           /* direct, not through a pooler */
+};
+
+/* For commands: the configured database, or the embedded cluster, started for as long as the command takes when no
+ * server is running on it. */
+enum err database_open(const struct settings *s, struct database *ret, struct why *why) MUST_CHECK;
+void database_close(struct database *db);
+void database_cleanup(struct database *db);
+
+/* The key under which addresses and clients are hashed, for commands that look for one. */
+enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why) MUST_CHECK;
+/* The key under which API keys are hashed. */
+enum err database_access_key_hasher(const struct settings *s, struct digest *ret, struct why *why) MUST_CHECK;
+
+/* Any other key that is derived from the master key. */
+enum err database_derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why) MUST_CHECK;
+
+/* ERR_CONFLICT when the database was set up with another key than these settings': its hashes would be others'. */
+enum err database_same_key(const struct settings *s, struct pg *pg, struct why *why) MUST_CHECK;
+
+/* Claims the database for this key, or finds that it was claimed with another: ERR_CONFLICT. */
+enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct why *why) MUST_CHECK;
+
+/* Every statement of the program described by the server. What depends on RECLAIM_OWNERSHIP only draws a warning:
+ * the probe answers null without it. */
+enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why) MUST_CHECK;
+
+/* Has deletions lock the tables whose ownership column has no foreign key to auth.users. */
+enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                  struct orphan_statements *orphans, struct why *why) MUST_CHECK;
+
+/* Looks at what the ownership columns need: the table, the column, an index that starts with it, a foreign key to
+ * auth.users. Calls `finding` with a sentence for each lack. */
+enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                  void (*finding)(void *context, const char *sentence), void *context,
+                                  struct why *why) MUST_CHECK;
+
+/* Calls `finding` with a sentence for each table of which row security hides rows from this role: users, customers,
+ * accounts and ownership tables. ERR_MISSING without the schema. */
+enum err database_check_row_security(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                     void (*finding)(void *context, const char *sentence), void *context,
+                                     struct why *why) MUST_CHECK;
+
+#define DATABASE_DEADLINE_NS (30 * NS_PER_S)
+
+#endif

@@ -1,0 +1,205 @@
+#include "server/routes.h"
+
+#include <stdlib.h>
+
+#include "base/embedded.h"
+
+static void openapi(struct request *rq)
+{
+    const struct embedded *description = embedded_find("openapi/openapi.json");
+    if (!description) {
+        refuse_plainly(rq, 404);
+        reply_send(rq, 404);
+        return;
+    }
+    reply_header(rq, "Access-Control-Allow-Origin", "*");
+    reply_body(rq, "application/json", description->bytes);
+    reply_send(rq, 200);
+}
+
+/* What a refusal costs without deciding it: the benchmarks' measure. Only there when RECLAIM_TEST_CONSTANT is set. */
+static void constant(struct request *rq)
+{
+    static const struct {
+        const char *name, *value;
+    } headers[] = {{"X-RateLimit-Limit", "30"},
+                   {"X-RateLimit-Remaining", "0"},
+                   {"X-RateLimit-Reset", "1730040000"},
+                   {"Retry-After", "45"},
+                   {"RateLimit-Policy", "\"probe\";q=30;w=60"},
+                   {"RateLimit", "\"probe\";r=0;t=45"}};
+    for (size_t i = 0; i < COUNT_OF(headers); i++)
+        reply_header(rq, headers[i].name, headers[i].value);
+    reply_body(
+        rq, "application/json",
+        STR("{\"success\":false,\"correlationId\":\"00000000-0000-4000-8000-000000000000\",\"error\":{\"code\":"
+            "\"ORPHAN_CLEANUP_003\",\"message\":\"Too many requests. Please wait 45 seconds before trying again.\","
+            "\"httpStatus\":429,\"retryAfter\":45}}"));
+    reply_send(rq, 429);
+}
+
+/* The same for the gate. */
+static void constant_pass(struct request *rq)
+{
+    reply_header(rq, "X-Customer-Id", "00000000-0000-4000-8000-000000000000");
+    reply_header(rq, "X-Customer-Status", "active");
+    reply_send(rq, 200);
+}
+
+static void add(struct routes *r, struct route route)
+{
+    r->routes[r->router.route_count++] = route;
+}
+
+/* A route for people who are known. */
+static void add_guarded(struct routes *r, const struct routes_needs *needs, enum method method, const char *path,
+                        unsigned admits, void (*handle)(struct request *, const struct caller *, void *), void *context)
+{
+    struct guarded *guarded = &r->guarded[r->router.route_count];
+    *guarded = (struct guarded){needs->authenticator, admits, handle, context};
+    add(r, (struct route){.method = method, .path = path, .handle = authenticate_guarded, .context = guarded});
+}
+
+#define SELF (ADMITS_CUSTOMER | ADMITS_FROZEN)
+
+static void add_customers(struct routes *r, const struct routes_needs *needs)
+{
+    struct customers *context = &r->customers;
+    add(r, (struct route){.method = METHOD_POST, .path = "/auth/login", .handle = login_handle, .context = context});
+    add_guarded(r, needs, METHOD_POST, "/auth/unregister", SELF, unregister_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", SELF, recover_own_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMITS_ADMIN, customers_list_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}", ADMITS_ADMIN | SELF, customer_show_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/freeze", ADMITS_ADMIN, customer_freeze_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/recover", ADMITS_ADMIN, customer_recover_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/customers/{id}", ADMITS_ADMIN, customer_delete_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/hold", ADMITS_ADMIN, customer_legal_hold_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/customers/{id}/hold", ADMITS_ADMIN, customer_legal_unhold_handle,
+                context);
+}
+
+static void add_cascade(struct routes *r, const struct routes_needs *needs)
+{
+    struct cascade *context = &r->cascade;
+    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/erasure", ADMITS_ADMIN | SELF, erasure_show_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/erasure/{participant}", ADMITS_ADMIN, erasure_receipt_handle,
+                context);
+}
+
+static void add_billing(struct routes *r, const struct routes_needs *needs)
+{
+    struct billing *context = &r->billing;
+    add_guarded(r, needs, METHOD_POST, "/v1/billing/charges", ADMITS_ADMIN, charge_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}", ADMITS_ADMIN, account_show_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/accounts/{id}", ADMITS_ADMIN, account_delete_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}/valid-balance", ADMITS_ADMIN, valid_balance_handle,
+                context);
+    add_guarded(r, needs, METHOD_POST, "/v1/billing/subscriptions", ADMITS_ADMIN, subscribe_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN, subscription_show_handle,
+                context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN, unsubscribe_handle, context);
+}
+
+static void add_calls(struct routes *r, const struct routes_needs *needs)
+{
+    struct calls *context = &r->calls;
+    add_guarded(r, needs, METHOD_POST, "/v1/calls", ADMITS_ADMIN, call_begin_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/calls", ADMITS_ADMIN, calls_list_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/calls/{id}", ADMITS_ADMIN, call_show_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/progress", ADMITS_ADMIN, call_progress_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/hangup", ADMITS_ADMIN, call_hangup_handle, context);
+}
+
+static void furnish(struct routes *r, const struct contract *contract, const struct settings *s,
+                    const struct routes_needs *needs)
+{
+    r->probe.contract = r->cleanup.contract = contract;
+    r->probe.orphans = r->cleanup.orphans = needs->orphans;
+    r->probe.identifier_key = r->cleanup.identifier_key = needs->identifier_key;
+    r->probe.admission = r->cleanup.admission = needs->admission;
+    r->cleanup.code_keys = needs->code_keys;
+    r->cleanup.post = needs->post;
+    r->customers.authenticator = needs->authenticator;
+    r->customers.admission = needs->admission;
+    r->customers.identifier_key = needs->identifier_key;
+    r->customers.token_key = needs->token_key;
+    r->customers.post = needs->post;
+    r->customers.last_mail_key = needs->last_mail_key;
+    r->cascade.authenticator = needs->authenticator;
+    r->customers.hangup = needs->hangup;
+    r->calls.authenticator = needs->authenticator;
+    r->cleanup.uniform = s->enumeration == ENUMERATION_UNIFORM;
+}
+
+void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs)
+{
+    const struct contract *contract =
+        s->contract == CONTRACT_CLEANUP_V1 ? &contract_cleanup_v1 : &contract_registration_recovery;
+    furnish(r, contract, s, needs);
+    r->families[0] = (struct family){
+        .prefix = "/functions/v1/", .cors = true, .refuse = contract_family_refuse, .context = contract};
+    r->families[1] = (struct family){.prefix = "/", .refuse = refuse_plainly};
+    r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, 0};
+    add(r, (struct route){.method = METHOD_ANY,
+                          .path = "/gate",
+                          .handle = gate_handle,
+                          .context = needs->authenticator,
+                          .ignores_body = true});
+    add(r, (struct route){.method = METHOD_POST,
+                          .path = "/functions/v1/check-email-status",
+                          .handle = probe_handle,
+                          .context = &r->probe,
+                          .hold = &r->probe.hold});
+    add(r, (struct route){.method = METHOD_POST,
+                          .path = "/functions/v1/cleanup-orphaned-user",
+                          .handle = cleanup_handle,
+                          .context = &r->cleanup,
+                          .hold = &r->cleanup.hold});
+    add(r, (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi});
+    add_customers(r, needs);
+    add_billing(r, needs);
+    add_cascade(r, needs);
+    add_calls(r, needs);
+    if (needs->shows_mailbox) {
+        add(r,
+            (struct route){.method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .context = &r->mailbox});
+        add(r, (struct route){
+                   .method = METHOD_GET, .path = "/mailbox.json", .handle = mailbox_json, .context = &r->mailbox});
+    }
+    if (getenv("RECLAIM_TEST_CONSTANT")) {
+        add(r, (struct route){.method = METHOD_POST, .path = "/functions/v1/constant", .handle = constant});
+        add(r, (struct route){
+                   .method = METHOD_ANY, .path = "/constant-pass", .handle = constant_pass, .ignores_body = true});
+    }
+}
+
+void routes_configure(struct routes *r, const struct settings *s)
+{
+    atomic_store(&r->probe.hold.hold_ms, s->probe_hold_ms);
+    atomic_store(&r->probe.hold.sigma_ms, s->probe_hold_sigma_ms);
+    atomic_store(&r->probe.timeout_ms, s->probe_timeout_ms);
+    atomic_store(&r->cleanup.hold.hold_ms, s->hold_ms);
+    atomic_store(&r->cleanup.hold.sigma_ms, s->hold_sigma_ms);
+    atomic_store(&r->customers.grace_ms, s->grace_ms);
+    if (r->customers.authenticator)
+        authenticator_set_grace(r->customers.authenticator, s->grace_ms);
+}
+
+enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine)
+{
+    cleanup_open(&r->cleanup, pool, engine);
+    atomic_store(&r->mailbox.pool, pool);
+    atomic_store(&r->billing.pool, pool);
+    atomic_store(&r->cascade.pool, pool);
+    enum err e = customers_open(&r->customers, pool, engine);
+    if (!e)
+        e = calls_open(&r->calls, pool);
+    return e ? e : probe_open(&r->probe, pool);
+}
+
+void routes_close(struct routes *r)
+{
+    probe_close(&r->probe);
+    customers_close(&r->customers);
+    calls_close(&r->calls);
+}

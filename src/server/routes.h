@@ -1,0 +1,53 @@
+/* The public API: which feature answers which path. */
+#ifndef SERVER_ROUTES_H
+#define SERVER_ROUTES_H
+
+#include "billing/billing.h"
+#include "calls/calls.h"
+#include "customers/customers.h"
+#include "erasure/cascade.h"
+#include "gate/gate.h"
+#include "http/router.h"
+#include "mail/mailbox_page.h"
+#include "recovery/cleanup.h"
+#include "recovery/probe.h"
+#include "settings/settings.h"
+
+#define ROUTES_MAX 48
+
+struct routes {
+    struct router router;
+    struct family families[2];
+    struct route routes[ROUTES_MAX];
+    struct guarded guarded[ROUTES_MAX];
+    struct customers customers;
+    struct billing billing;
+    struct cascade cascade;
+    struct calls calls;
+    struct probe probe;
+    struct cleanup cleanup;
+    struct mailbox mailbox;
+};
+
+/* What the features share; must outlive the routes. */
+struct routes_needs {
+    const struct orphan_statements *orphans;
+    const struct digest *identifier_key;
+    const struct code_keys *code_keys;
+    struct admission *admission;
+    struct post *post;
+    struct authenticator *authenticator;
+    const struct digest *token_key;
+    const struct digest *last_mail_key;
+    const struct work_kind *hangup;
+    bool shows_mailbox;
+};
+
+void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs);
+/* What may change while the program runs. */
+void routes_configure(struct routes *r, const struct settings *s);
+/* The database is ready. */
+enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine) MUST_CHECK;
+void routes_close(struct routes *r); /* after the last request */
+
+#endif

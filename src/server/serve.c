@@ -1,0 +1,542 @@
+#include "server/serve.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/embedded.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "calls/hangup.h"
+#include "credentials/access_keys.h"
+#include "events/outbox.h"
+#include "http/server.h"
+#include "limits/store.h"
+#include "pg/migrate.h"
+#include "server/background.h"
+#include "server/database.h"
+#include "server/health.h"
+#include "server/process_metrics.h"
+#include "server/routes.h"
+#include "server/shifts.h"
+#include "settings/keys.h"
+#include "work/leader.h"
+
+#define QUEUE_ROOM 16384
+#define REQUEST_DEADLINE_NS (10 * NS_PER_S)
+#define IDLE_NS (75 * NS_PER_S)
+/* A freeze at the command line leaves its work to us, and a second is all that the calls may have. */
+#define WORK_POLL_NS (NS_PER_S / 2)
+#define PRUNE_EVERY_NS (600 * NS_PER_S)
+#define SUBSCRIPTIONS_EVERY_NS NS_PER_S
+#define FORGET_EVERY_NS (5 * NS_PER_S)
+
+METRIC_GAUGE(connections, "reclaim_http_connections", "Open connections of the public listener.");
+METRIC_GAUGE(held, "reclaim_http_held", "Answers that wait for their instant.");
+METRIC_GAUGE(pool_connected, "reclaim_database_connections", "Database connections that are up.");
+METRIC_GAUGE(pool_queued, "reclaim_database_queued", "Jobs that wait for a database connection.");
+METRIC_COUNTER(pool_retries, "reclaim_database_retries_total",
+               "Runs repeated after a deadlock or a serialisation failure.");
+
+/* Settings a reload replaced: someone may still read them, so they stay until the end. */
+struct generation {
+    struct settings *settings;
+    struct jwt_keys *tokens; /* NULL: those of an older one */
+    struct http_policy policy;
+    struct generation *older;
+};
+
+struct app {
+    bool demo;
+    _Atomic(struct generation *) now;
+    struct server_keys keys;
+    struct jwt_keys *tokens;
+    struct authenticator *authenticator;
+    sigset_t signals;
+    struct cluster *cluster;
+    struct pool *pool;
+    struct orphan_statements orphans;
+    struct admission *admission;
+    struct leader *leader;
+    struct shifts shifts;
+    struct post *post;
+    struct engine *engine;
+    struct background *background;
+    struct hangup *hangup;
+    struct routes routes;
+    struct health health;
+    struct router ops_router;
+    struct server *public, *ops;
+};
+
+static const struct settings *settings_now(struct app *app)
+{
+    return atomic_load(&app->now)->settings;
+}
+
+static double read_connections(void *public)
+{
+    return server_look(public).connections;
+}
+
+static double read_held(void *public)
+{
+    return server_look(public).held;
+}
+
+static double read_connected(void *pool)
+{
+    return pool_look(pool).connected;
+}
+
+static double read_queued(void *pool)
+{
+    return (double)pool_look(pool).queued;
+}
+
+static double read_retries(void *pool)
+{
+    return (double)pool_look(pool).retries;
+}
+
+static void log_warnings(const struct settings *s)
+{
+    for (size_t i = 0; i < s->warnings.count; i++)
+        log_warn("settings", F_STR("warning", s->warnings.at[i]));
+}
+
+static void configure_limits(struct app *app, const struct settings *s)
+{
+    struct tier_table tiers = settings_tiers(s);
+    admission_configure(app->admission, &tiers);
+}
+
+/* Makes these settings the ones in force, and these keys of tokens unless they are NULL; the old ones stay for whoever still
+ * reads them. */
+static enum err adopt(struct app *app, struct settings *s, struct jwt_keys *tokens)
+{
+    struct generation *g = calloc(1, sizeof *g);
+    if (!g)
+        return ERR_MEMORY;
+    g->settings = s;
+    g->tokens = tokens;
+    g->policy = (struct http_policy){s->trusted_proxies.at, s->trusted_proxies.count, s->cors_origins.at,
+                                     s->cors_origins.count};
+    g->older = atomic_load(&app->now);
+    atomic_store(&app->now, g);
+    log_threshold(s->log_level);
+    log_warnings(s);
+    routes_configure(&app->routes, s);
+    shifts_configure(&app->shifts, s);
+    if (app->admission)
+        configure_limits(app, s);
+    if (app->public)
+        server_set_policy(app->public, &g->policy);
+    if (app->authenticator && tokens)
+        authenticator_set_tokens(app->authenticator, tokens);
+    return OK;
+}
+
+/* The file may hold other keys by now, whether or not it has the same name. */
+static enum err read_again(struct app *app, struct settings **ret, struct jwt_keys **ret_tokens, struct why *why)
+{
+    const struct settings *old = settings_now(app);
+    enum err e = settings_reload(old, ret, why);
+    if (e || (!old->jwks_file && !(*ret)->jwks_file))
+        return e;
+    if ((e = settings_token_keys(*ret, &app->keys.tokens, ret_tokens, why)))
+        settings_free(*ret);
+    return e;
+}
+
+static void reload(struct app *app)
+{
+    struct settings *fresh;
+    struct jwt_keys *tokens = NULL;
+    struct why why;
+    if (read_again(app, &fresh, &tokens, &why)) {
+        log_error("reload refused: the old settings stay", F_STR("why", why.text));
+        return;
+    }
+    if (adopt(app, fresh, tokens)) {
+        settings_free(fresh);
+        jwt_keys_free(tokens);
+    } else {
+        log_info("settings reloaded");
+    }
+}
+
+/* Signals come to the first thread only, when it asks for them. */
+static void block_signals(struct app *app)
+{
+    static const int wanted[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
+    sigemptyset(&app->signals);
+    for (size_t i = 0; i < COUNT_OF(wanted); i++)
+        sigaddset(&app->signals, wanted[i]);
+    pthread_sigmask(SIG_BLOCK, &app->signals, NULL);
+    signal(SIGPIPE, SIG_IGN);
+}
+
+/* Waits for what happens next, tending the cluster meanwhile. False once the program is to stop. */
+static bool attend(struct app *app, int64_t ms)
+{
+    int64_t until = clock_ns() + ms * NS_PER_MS;
+    for (;;) {
+        int64_t left = until - clock_ns();
+        if (left <= 0)
+            return true;
+        if (left > NS_PER_S)
+            left = NS_PER_S;
+        struct timespec wait = {left / NS_PER_S, left % NS_PER_S};
+        int signal = sigtimedwait(&app->signals, NULL, &wait);
+        if (app->cluster)
+            cluster_tend(app->cluster);
+        if (signal == SIGTERM || signal == SIGINT)
+            return false;
+        if (signal == SIGHUP)
+            reload(app);
+    }
+}
+
+static enum err fill_demo(struct pg *pg, struct why *why)
+{
+    const struct embedded *people = embedded_find("sql/demo.sql");
+    if (!people)
+        return why_set(why, ERR_MISSING, "this program was built without sql/demo.sql");
+    return pg_script(pg, people->bytes.at, clock_ns() + DATABASE_DEADLINE_NS, why);
+}
+
+static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
+{
+    const struct settings *s = settings_now(app);
+    int64_t deadline_ns = clock_ns() + 10 * DATABASE_DEADLINE_NS;
+    enum err e = OK;
+    if (app->cluster && (e = migrate_standalone(pg, deadline_ns, why)))
+        return e;
+    if (s->migrate) {
+        const struct migration *all;
+        size_t count;
+        struct migrate_report report;
+        if ((e = migrations_embedded(&all, &count, why)) || (e = migrate_up(pg, all, count, deadline_ns, &report, why)))
+            return e;
+        if (report.after != report.before)
+            log_info("schema migrated", F_INT("from", report.before), F_INT("to", report.after));
+    }
+    return app->demo ? fill_demo(pg, why) : OK;
+}
+
+static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
+{
+    const struct settings *s = settings_now(context);
+    struct tier_table tiers = settings_tiers(s);
+    enum err e = limits_prune(pg, &tiers, deadline_ns);
+    if (e || (e = cleanup_purge_codes(pg, deadline_ns)) ||
+        (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)))
+        return e;
+    if ((e = audit_prune(pg, s->audit_retention_ms, deadline_ns)))
+        return e;
+    return outbox_prune(pg, s->audit_retention_ms, s->amqp_url != NULL, deadline_ns);
+}
+
+/* What needs the database, once it can be relied on. */
+static enum err open_rooms(struct app *app, const char *url, const char *direct, struct why *why)
+{
+    const struct settings *s = settings_now(app);
+    struct pool_config pool = {
+        .url = url, .prepare = s->prepare, .connections = (int)s->database_connections, .queue_capacity = QUEUE_ROOM};
+    struct duty duties[] = {{"prune", PRUNE_EVERY_NS, prune, app},
+                            {"subscriptions", SUBSCRIPTIONS_EVERY_NS, subscriptions_charge_due, app},
+                            {"farewell", FORGET_EVERY_NS, last_mail_prune, NULL}};
+    struct leader_config leader = {direct, duties, COUNT_OF(duties)};
+    if (!(app->pool = pool_start(&pool, why)) || !(app->leader = leader_start(&leader, why)))
+        return ERR_MEMORY;
+    const struct work_kind *kinds[] = {post_kind(app->post), hangup_kind(app->hangup)};
+    struct work_config work = {
+        .pool = app->pool, .kinds = kinds, .kind_count = COUNT_OF(kinds), .poll_ns = WORK_POLL_NS};
+    if (!(app->engine = work_start(&work, why)))
+        return ERR_MEMORY;
+    enum err e = admission_open(app->admission, direct, app->pool, why);
+    if (e || (e = authenticator_open(app->authenticator, direct, app->pool, why)) ||
+        (e = background_start(&(struct background_config){s, url, direct, app->leader}, &app->background, why)))
+        return e;
+    if ((e = routes_open(&app->routes, app->pool, app->engine)))
+        return e;
+    struct deletion deletion = {post_has_provider(app->post) ? &app->keys.last_mails : NULL, app->engine, NULL};
+    return shifts_start(&app->shifts, direct, app->leader, &deletion, why);
+}
+
+/* Everything that must hold before a request may reach the database. ERR_CLOSED and ERR_TIMEOUT: try again later. */
+static enum err bring_database_up(struct app *app, struct why *why)
+{
+    const struct settings *s = settings_now(app);
+    const char *url = app->cluster ? cluster_url(app->cluster) : s->database_url;
+    const char *direct = app->cluster ? url : s->database_direct_url;
+    AUTO(pg) struct pg *pg = pg_new(direct, PG_PREPARE_OFF);
+    enum err e = pg ? pg_connect(pg, clock_ns() + 5 * NS_PER_S, why) : why_set(why, ERR_MEMORY, "no memory");
+    if (e || (e = bring_schema_up(app, pg, why)) || (e = database_claim(pg, &app->keys.fingerprint, why)) ||
+        (e = database_check_statements(pg, &app->orphans, why)) ||
+        (e = database_guard_ownership(pg, s->ownership.at, s->ownership.count, &app->orphans, why)))
+        return e;
+    return open_rooms(app, url, direct, why);
+}
+
+/* Until the database is there: 503 to the world, one log line per change of heart. */
+static enum err await_database(struct app *app, bool *ret_stopped)
+{
+    char last[sizeof((struct why *)0)->text] = "";
+    for (int64_t pause_ms = 200;; pause_ms = pause_ms < 2000 ? pause_ms * 2 : 2000) {
+        struct why why = {""};
+        enum err e = bring_database_up(app, &why);
+        if (!e)
+            break;
+        if (e != ERR_CLOSED && e != ERR_TIMEOUT) {
+            log_error("cannot start", F_STR("why", why.text));
+            return e;
+        }
+        if (strcmp(last, why.text) != 0)
+            log_warn("waiting for the database", F_STR("why", why.text));
+        memcpy(last, why.text, sizeof last);
+        if (!attend(app, pause_ms)) {
+            *ret_stopped = true;
+            return OK;
+        }
+    }
+    gauge_source(&pool_connected, read_connected, app->pool);
+    gauge_source(&pool_queued, read_queued, app->pool);
+    counter_source(&pool_retries, read_retries, app->pool);
+    atomic_store(&app->health.pool, app->pool);
+    if (!jwt_keys_know_others(app->tokens))
+        log_info("only Reclaim's own tokens and API keys are accepted",
+                 F_STR("settings", "RECLAIM_JWT_SECRET and RECLAIM_JWKS_FILE are for those of an identity provider"));
+    log_info("ready");
+    return OK;
+}
+
+static int64_t request_deadline_ns(void)
+{
+    int64_t ms;
+    const char *shorter = getenv("RECLAIM_TEST_REQUEST_DEADLINE_MS");
+    if (shorter && str_to_i64(str_of(shorter), 1, 60000, &ms) == OK)
+        return ms * NS_PER_MS;
+    return REQUEST_DEADLINE_NS;
+}
+
+static enum err listen_all(struct app *app, struct why *why)
+{
+    const struct settings *s = settings_now(app);
+    struct server_config config = {
+        .name = "public",
+        .address = s->listen,
+        .loops = (int)s->workers,
+        .connections_max = (int)s->max_connections,
+        .request_deadline_ns = request_deadline_ns(),
+        .idle_ns = IDLE_NS,
+        .router = &app->routes.router,
+        .policy = &atomic_load(&app->now)->policy,
+    };
+    enum err e = server_start(&config, &app->public, why);
+    if (e)
+        return e;
+    gauge_source(&connections, read_connections, app->public);
+    gauge_source(&held, read_held, app->public);
+
+    config.name = "ops";
+    config.address = s->ops_listen;
+    config.loops = 1;
+    config.connections_max = 256;
+    config.router = &app->ops_router;
+    return server_start(&config, &app->ops, why);
+}
+
+/* As many descriptors as the kernel grants, up to what the connections may need. */
+static void raise_file_limit(const struct settings *s)
+{
+    struct rlimit limit;
+    rlim_t wanted = (rlim_t)s->max_connections + 1024;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+        return;
+    limit.rlim_cur = limit.rlim_max == RLIM_INFINITY || limit.rlim_max > wanted ? wanted : limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur < wanted)
+        log_warn("fewer files than RECLAIM_MAX_CONNECTIONS needs: raise ulimit -n",
+                 F_INT("limit", (int64_t)limit.rlim_cur), F_INT("wanted", (int64_t)wanted));
+}
+
+/* Whose mail it is: every template of customers is named so. */
+static enum err compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
+{
+    struct app *app = context;
+    struct str template;
+    if (json_get_str(payload, "template", &template))
+        return ERR_INPUT;
+    return str_starts(template, STR("customer-"))
+               ? customers_compose(&app->routes.customers, pg, payload, deadline_ns, ret)
+               : cleanup_compose(&app->routes.cleanup, pg, payload, deadline_ns, ret);
+}
+
+/* Who may sign tokens and how they are checked. */
+static enum err open_who(struct app *app, const struct settings *s, struct why *why)
+{
+    enum err e = settings_token_keys(s, &app->keys.tokens, &app->tokens, why);
+    if (e)
+        return e;
+    app->authenticator = authenticator_new(&(struct authenticator_config){app->tokens, &app->keys.access_keys});
+    return app->authenticator ? OK : why_set(why, ERR_MEMORY, "no memory for who is asking");
+}
+
+static enum err open_post(struct app *app, const struct settings *s, struct why *why)
+{
+    struct mail_settings mail = settings_mail(s, app->demo);
+    mail.compose = compose;
+    mail.compose_context = app;
+    return post_new(&mail, &app->post, why);
+}
+
+static enum err open_app(struct app *app, const char *config_file, struct why *why)
+{
+    struct settings *s;
+    enum err e = settings_load(config_file, &s, why);
+    if (e)
+        return e;
+    if (app->demo && s->database_url) {
+        settings_free(s);
+        return why_set(
+            why, ERR_INPUT,
+            "--demo fills a private database and shows mails to whoever asks: unset RECLAIM_DATABASE_URL, or "
+            "start without --demo");
+    }
+    if ((e = adopt(app, s, NULL))) {
+        settings_free(s);
+        return why_set(why, e, "no memory for the settings");
+    }
+    if ((e = orphan_statements_write(s->ownership.at, s->ownership.count, &app->orphans)))
+        return why_set(why, e, "RECLAIM_OWNERSHIP names too much");
+    if (!(app->admission = admission_new()))
+        return why_set(why, ERR_MEMORY, "no memory for the limits");
+    configure_limits(app, s);
+    if ((e = keys_read(s, &app->keys, why)) || (e = open_who(app, s, why)) || (e = open_post(app, s, why)))
+        return e;
+    if (!(app->hangup = hangup_new(s->switch_rpc_url)))
+        return why_set(why, ERR_MEMORY, "no memory for calls");
+    routes_init(&app->routes, s,
+                &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes, app->admission,
+                                       app->post, app->authenticator, &app->keys.tokens, &app->keys.last_mails,
+                                       hangup_kind(app->hangup), settings_shows_mailbox(s, app->demo)});
+    routes_configure(&app->routes, s);
+    app->ops_router = health_router(&app->health);
+    raise_file_limit(s);
+    if (!s->database_url && (e = cluster_start(s->data_dir, &app->cluster, why)))
+        return e;
+    if ((e = listen_all(app, why)))
+        return e;
+    if (!post_has_provider(app->post))
+        log_warn("no mail provider is set: codes cannot be sent",
+                 F_STR("settings", "RECLAIM_RESEND_API_KEY, "
+                                   "RECLAIM_SENDGRID_API_KEY or RECLAIM_SMTP_URL, and RECLAIM_MAIL_FROM"));
+    return OK;
+}
+
+/* Answers under way are given first; then the database goes. */
+static bool close_app(struct app *app)
+{
+    int64_t deadline_ns = clock_ns() + (atomic_load(&app->now) ? settings_now(app)->drain_ms : 0) * NS_PER_MS;
+    atomic_store(&app->health.draining, true);
+    gauge_source(&connections, NULL, NULL);
+    gauge_source(&held, NULL, NULL);
+    bool clean = server_stop(app->public, deadline_ns);
+    atomic_store(&app->health.pool, NULL);
+    clean &= server_stop(app->ops, clock_ns() + NS_PER_S);
+    shifts_stop(&app->shifts);
+    if (app->pool) {
+        gauge_source(&pool_connected, NULL, NULL);
+        gauge_source(&pool_queued, NULL, NULL);
+        counter_source(&pool_retries, NULL, NULL);
+        if (app->engine)
+            work_stop(app->engine, clock_ns() + 2 * NS_PER_S);
+        pool_stop(app->pool, clock_ns() + NS_PER_S);
+    }
+    background_stop(app->background);
+    leader_stop(app->leader);
+    if (clean) { /* otherwise an answer is still being worked on, and needs them */
+        routes_close(&app->routes);
+        authenticator_free(app->authenticator);
+        jwt_keys_free(app->tokens);
+        admission_free(app->admission);
+        work_free(app->engine);
+        post_free(app->post);
+        hangup_free(app->hangup);
+    }
+    if (app->cluster)
+        cluster_stop(app->cluster, clock_ns() + 10 * NS_PER_S);
+    if (!clean)
+        return false;
+    orphan_statements_free(&app->orphans);
+    struct generation *g = atomic_load(&app->now);
+    while (g) {
+        struct generation *older = g->older;
+        settings_free(g->settings);
+        jwt_keys_free(g->tokens);
+        free(g);
+        g = older;
+    }
+    return true;
+}
+
+static void greet(struct app *app)
+{
+    const struct settings *s = settings_now(app);
+    if (!app->demo)
+        return;
+    printf("Reclaim is listening.\n"
+           "  API            http://%s\n"
+           "  Description    http://%s/openapi.json\n"
+           "  Health         http://%s/readyz\n"
+           "  Metrics        http://%s/metrics\n",
+           server_address(app->public), server_address(app->public), server_address(app->ops),
+           server_address(app->ops));
+    if (settings_shows_mailbox(s, app->demo))
+        printf("  Mailbox        http://%s/mailbox\n", server_address(app->public));
+    else if (settings_has_mailbox(s, app->demo))
+        printf("  Mailbox        not shown: others reach RECLAIM_LISTEN (%s); table reclaim.mailbox has the mails\n",
+               s->listen);
+    printf("  Database       psql '%s'\n", cluster_url(app->cluster));
+    printf("Try it:\n"
+           "  curl -s http://%s/functions/v1/check-email-status -d '{\"email\":\"viktor@example.com\"}'\n"
+           "  curl -s http://%s/auth/login -d '{\"email\":\"ada@example.com\",\"password\":\"demo-password\"}'\n"
+           "Stop with ctrl-C.\n",
+           server_address(app->public), server_address(app->public));
+    fflush(stdout);
+}
+
+int serve(const char *config_file, bool demo)
+{
+    struct app app = {.demo = demo};
+    struct why why = {""};
+    block_signals(&app);
+    process_metrics_start();
+    bool stopped = false;
+    int code = 0;
+    if (open_app(&app, config_file, &why)) {
+        fprintf(stderr, "reclaim: %s\n", why.text);
+        code = 1;
+    } else if (await_database(&app, &stopped)) {
+        code = 1;
+    } else if (!stopped) {
+        greet(&app);
+        while (attend(&app, INT64_C(60) * 1000))
+            ;
+    }
+    if (code == 0)
+        log_info("stopping");
+    if (!close_app(&app)) {
+        log_warn("stopped with answers unfinished");
+        _exit(1);
+    }
+    return code;
+}

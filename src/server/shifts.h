@@ -1,0 +1,24 @@
+/* The leader's long work, wired: expiry with its reminders, and the cascade. */
+#ifndef SERVER_SHIFTS_H
+#define SERVER_SHIFTS_H
+
+#include "customers/expiry.h"
+#include "customers/last_mail.h"
+#include "erasure/eraser.h"
+#include "settings/settings.h"
+#include "work/leader.h"
+
+struct shifts {
+    _Atomic(const struct settings *) settings; /* those in force; older ones stay until the end */
+    _Atomic int64_t expiry_ms, cascade_ms;     /* how often each */
+    struct deletion deletion;
+    struct eraser eraser;
+    struct shift *expiry, *cascade;
+};
+
+void shifts_configure(struct shifts *shifts, const struct settings *s);
+enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader,
+                      const struct deletion *deletion, struct why *why) MUST_CHECK;
+void shifts_stop(struct shifts *shifts);
+
+#endif

@@ -1,0 +1,127 @@
+/* Every setting of the program, checked and typed: the rest reads `s->probe_hold_ms`.
+ *
+ * Values come from the environment or, under the same names, from an INI file; the environment wins. NAME_FILE reads
+ * NAME's value from a file. One table (settings/table.c) holds names, types, bounds, defaults and help: what is
+ * read, the messages about wrong values, --help and docs/settings.md all follow from it. */
+#ifndef SETTINGS_SETTINGS_H
+#define SETTINGS_SETTINGS_H
+
+#include <stdio.h>
+
+#include "base/ip.h"
+#include "base/log.h"
+#include "credentials/jwt.h"
+#include "limits/tiers.h"
+#include "mail/mail.h"
+#include "pg/pg.h"
+#include "recovery/orphans.h"
+
+enum contract_name { CONTRACT_CLEANUP_V1, CONTRACT_REGISTRATION_RECOVERY };
+
+struct setting_strings {
+    const char *const *at;
+    size_t count;
+};
+
+struct setting_cidrs {
+    const struct cidr *at;
+    size_t count;
+};
+
+struct setting_columns {
+    const struct ownership_column *at; /* case kept */
+    size_t count;
+};
+
+struct setting_durations {
+    const int64_t *at_ms;
+    size_t count;
+};
+
+struct settings {
+    /* Database */
+    const char *database_url;        /* NULL: the embedded cluster */
+    const char *database_direct_url; /* database_url where not set */
+    enum pg_prepare prepare;
+    int64_t database_connections;
+    bool migrate;
+    struct setting_columns ownership;
+
+    /* HTTP */
+    const char *listen, *ops_listen; /* "127.0.0.1:8080", "[::1]:8080" */
+    int64_t workers;
+    int64_t max_connections;
+    struct setting_cidrs trusted_proxies;
+    struct setting_strings cors_origins; /* "*" alone: every one */
+    int64_t drain_ms;
+
+    /* Registration recovery */
+    enum contract_name contract;
+    enum enumeration { ENUMERATION_DOCUMENTED, ENUMERATION_UNIFORM } enumeration;
+    int64_t hold_ms, hold_sigma_ms;
+    int64_t probe_hold_ms, probe_hold_sigma_ms, probe_timeout_ms;
+    int64_t audit_retention_ms;
+    struct limit limit_global, limit_ip, limit_email, limit_probe;
+
+    /* Account deletion */
+    int64_t grace_ms, expiry_interval_ms, cascade_deadline_ms;
+    struct setting_durations reminders;
+    struct limit limit_login;
+    const char *switch_rpc_url; /* NULL: calls end in the database only */
+
+    /* Mail; NULL where a provider is not used */
+    const char *mail_from; /* "addr" or "Name <addr>" */
+    const char *resend_api_key, *resend_url;
+    const char *sendgrid_api_key, *sendgrid_url;
+    const char *smtp_url;
+
+    /* Events */
+    const char *amqp_url; /* NULL: they stay in the outbox */
+
+    /* Keys, files and logs */
+    const char *data_dir;
+    const char *secret_key;                /* NULL when not set: see settings_secret_key */
+    const char *jwt_secret, *jwks_file;    /* NULL when not set: see settings_token_keys */
+    const char *jwt_issuer, *jwt_audience; /* NULL when not set */
+    enum log_level log_level;
+
+    /* Sentences for the log or the doctor: unknown names, files others can read, changes that need a restart. */
+    struct setting_strings warnings;
+
+    struct settings_origin *origin; /* where the values came from, and their memory */
+};
+
+/* `config_file` may be NULL. Nothing is logged; `why` is one line that names the setting, its value (never a secret's)
+ * and what was expected. */
+enum err settings_load(const char *config_file, struct settings **ret, struct why *why) MUST_CHECK;
+/* Reads the same sources again. What cannot change while the program runs keeps the old value, with a warning. The old
+ * settings stay as they are, for whoever still reads them. */
+enum err settings_reload(const struct settings *old, struct settings **ret, struct why *why) MUST_CHECK;
+void settings_free(struct settings *s); /* wipes what is secret */
+void settings_cleanup(struct settings **s);
+
+/* The master key: the setting's, or else the one in the data directory, which is made when there is none, the database is
+ * the embedded one and `may_make` is set. Safe for several processes at once. The caller wipes it. */
+#define SECRET_KEY_MIN 32
+#define SECRET_KEY_MAX 512
+enum err settings_secret_key(const struct settings *s, bool may_make, char into[SECRET_KEY_MAX + 1],
+                             struct why *why) MUST_CHECK;
+
+/* The keys that tokens are verified with: Reclaim's own, and those that the settings name for other issuers. */
+enum err settings_token_keys(const struct settings *s, const struct digest *own, struct jwt_keys **ret,
+                             struct why *why) MUST_CHECK;
+
+struct tier_table settings_tiers(const struct settings *s);
+/* Who mails; how mails are composed is the caller's to fill in. */
+struct mail_settings settings_mail(const struct settings *s, bool demo);
+/* Without a provider the mails of a demonstration stay in a table. */
+bool settings_has_mailbox(const struct settings *s, bool demo);
+/* A page shows them, codes included, where only this machine reaches it. */
+bool settings_shows_mailbox(const struct settings *s, bool demo);
+
+void settings_print_help(FILE *out);                              /* for --help */
+void settings_print_markdown(FILE *out);                          /* docs/settings.md */
+void settings_print_ini(FILE *out);                               /* deploy/reclaim.ini.example */
+void settings_print_current(const struct settings *s, FILE *out); /* NAME=value; secrets and passwords as *** */
+
+#endif

@@ -1,0 +1,271 @@
+#include "settings/table.h"
+
+#include <ctype.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+
+static void count_cores(char *into, size_t size)
+{
+    cpu_set_t cores;
+    int count = sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+    snprintf(into, size, "%d", count > 64 ? 64 : count);
+}
+
+static const char *const prepare_words[] = {
+    [PG_PREPARE_AUTO] = "auto", [PG_PREPARE_ON] = "on", [PG_PREPARE_OFF] = "off", NULL};
+static const char *const contract_words[] = {
+    [CONTRACT_CLEANUP_V1] = "cleanup-v1", [CONTRACT_REGISTRATION_RECOVERY] = "registration-recovery", NULL};
+static const char *const enumeration_words[] = {
+    [ENUMERATION_DOCUMENTED] = "documented", [ENUMERATION_UNIFORM] = "uniform", NULL};
+static const char *const level_words[] = {
+    [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error", NULL};
+
+/* The member's place, refused by the compiler when its C type is not the one that the setting's type writes. */
+#define FIELD(member, ctype)                                                                                           \
+    (offsetof(struct settings, member) +                                                                               \
+     0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((struct settings *)0)->member), ctype) ? 1 : -1]))
+
+#define ROW(name_, type_, member, ctype)                                                                               \
+    .name = "RECLAIM_" name_, .type = &setting_##type_, .field = FIELD(member, ctype)
+
+#define DATABASE .group = "Database"
+#define HTTP .group = "HTTP"
+#define RECOVERY .group = "Registration recovery"
+#define DELETION .group = "Account deletion"
+#define MAIL .group = "Mail"
+#define EVENTS .group = "Events"
+#define RUNNING .group = "Files, keys and logs"
+
+const struct setting settings_rows[] = {
+    {DATABASE, ROW("DATABASE_URL", database, database_url, const char *),
+     .standard_words = "a private cluster under `RECLAIM_DATA_DIR`",
+     .help =
+         "The PostgreSQL database; several hosts are allowed, and the one that takes writes is used. Unset: Reclaim "
+         "makes and runs a private PostgreSQL on a unix socket."},
+    {DATABASE, ROW("DATABASE_DIRECT_URL", database, database_direct_url, const char *),
+     .standard_words = "`RECLAIM_DATABASE_URL`",
+     .help = "The same database without a transaction pooler in between, for LISTEN, leadership and migrations."},
+    {DATABASE, ROW("DATABASE_CONNECTIONS", integer, database_connections, int64_t), .min = 1, .max = 200,
+     .standard = "16", .help = "Database connections, and so database work at the same time, of each instance."},
+    {DATABASE, ROW("PREPARE", choice, prepare, enum pg_prepare), .choices = prepare_words, .standard = "auto",
+     .help = "Named prepared statements; off behind poolers that lack them, auto finds out."},
+    {DATABASE, ROW("MIGRATE", switch, migrate, bool), .standard = "on",
+     .help = "Bring the schema up to date when the server starts; off leaves that to `reclaim migrate`."},
+    {DATABASE, ROW("OWNERSHIP", columns, ownership, struct setting_columns), .items_max = OWNERSHIP_MAX,
+     .standard = "companies.owner_admin_uuid,company_admins.admin_uuid",
+     .help = "Columns that refer to auth.users and whose rows make a user not orphaned. Without a schema, public is "
+             "meant; names are written as in the catalogue, case included."},
+
+    {HTTP, ROW("LISTEN", listen, listen, const char *), .standard = "127.0.0.1:8080",
+     .help = "Where the public HTTP server listens; port 0 takes a free one."},
+    {HTTP, ROW("OPS_LISTEN", listen, ops_listen, const char *), .standard = "127.0.0.1:8081",
+     .help = "Where `/livez`, `/readyz` and `/metrics` are served; keep it off the public network."},
+    {HTTP, ROW("WORKERS", integer, workers, int64_t), .min = 1, .max = 64, .compute = count_cores,
+     .standard_words = "the number of cores", .help = "Event loops, a thread each."},
+    {HTTP, ROW("MAX_CONNECTIONS", integer, max_connections, int64_t), .min = 16, .max = 200000, .standard = "12000",
+     .help = "HTTP connections held at once; more wait to be accepted."},
+    {HTTP, ROW("TRUSTED_PROXIES", cidrs, trusted_proxies, struct setting_cidrs), .items_max = 64, .standard = "none",
+     .reloadable = true,
+     .help = "Networks of proxies whose X-Forwarded-For is believed, read from the right; for anyone else the peer of "
+             "the connection counts."},
+    {HTTP, ROW("CORS_ORIGINS", origins, cors_origins, struct setting_strings), .items_max = 64, .standard = "*",
+     .reloadable = true, .help = "Origins whose pages may call `/functions/v1/`."},
+    {HTTP, ROW("DRAIN", duration, drain_ms, int64_t), .max = 600000, .standard = "30s", .reloadable = true,
+     .help = "Time given at shutdown to answers that are under way."},
+
+    {RECOVERY, ROW("CONTRACT", choice, contract, enum contract_name), .choices = contract_words,
+     .standard = "cleanup-v1", .help = "Which of the two published contracts of the clean-up is spoken."},
+    {RECOVERY, ROW("ENUMERATION", choice, enumeration, enum enumeration), .choices = enumeration_words,
+     .standard = "documented",
+     .help =
+         "What the clean-up tells about addresses: what its contract documents, or, with uniform, never whether one "
+         "exists."},
+    {RECOVERY, ROW("HOLD_MS", milliseconds, hold_ms, int64_t), .max = 60000, .standard = "500", .reloadable = true,
+     .help = "Every answer of the clean-up leaves this long after its request, so that its time tells nothing; 0 turns "
+             "that off."},
+    {RECOVERY, ROW("HOLD_SIGMA_MS", milliseconds, hold_sigma_ms, int64_t), .max = 30000, .standard = "25",
+     .reloadable = true, .help = "Standard deviation of the Gaussian jitter around that hold, cut at twice itself."},
+    {RECOVERY, ROW("PROBE_HOLD_MS", milliseconds, probe_hold_ms, int64_t), .max = 60000, .standard = "150",
+     .reloadable = true,
+     .help = "Every answer of check-email-status leaves this long after its request, so that its time tells nothing; "
+             "0 turns that off."},
+    {RECOVERY, ROW("PROBE_HOLD_SIGMA_MS", milliseconds, probe_hold_sigma_ms, int64_t), .max = 30000, .standard = "10",
+     .reloadable = true, .help = "Standard deviation of the Gaussian jitter around that hold, cut at twice itself."},
+    {RECOVERY, ROW("PROBE_TIMEOUT_MS", milliseconds, probe_timeout_ms, int64_t), .min = 1, .max = 60000,
+     .standard = "100", .reloadable = true,
+     .help = "Time the probe's company query gets; after that the answer says null."},
+
+    {RECOVERY, ROW("AUDIT_RETENTION", duration, audit_retention_ms, int64_t), .min = 3600000, .max = 315360000000,
+     .standard = "365d", .reloadable = true,
+     .help =
+         "How long the rows of `reclaim.auth_cleanup_log`, and of `reclaim.event_outbox` once they are published, are "
+         "kept."},
+    {RECOVERY, ROW("LIMIT_GLOBAL", limit, limit_global, struct limit), .standard = "1000/60", .reloadable = true,
+     .help = "Clean-up requests of everyone together."},
+    {RECOVERY, ROW("LIMIT_IP", limit, limit_ip, struct limit), .standard = "5/60", .reloadable = true,
+     .help = "Clean-up requests of one client address; IPv6 counts by /64."},
+    {RECOVERY, ROW("LIMIT_EMAIL", limit, limit_email, struct limit), .standard = "3/3600", .reloadable = true,
+     .help = "Clean-up requests for one e-mail address; asking for a code and trying one are counted apart."},
+    {RECOVERY, ROW("LIMIT_PROBE", limit, limit_probe, struct limit), .standard = "30/60", .reloadable = true,
+     .help = "Requests to check-email-status of one client address; IPv6 counts by /64."},
+
+    {DELETION, ROW("GRACE", duration, grace_ms, int64_t), .min = 1000, .max = 315360000000, .standard = "30d",
+     .reloadable = true,
+     .help = "How long a frozen customer can still recover; from then on the next expiry pass deletes it."},
+    {DELETION, ROW("EXPIRY_INTERVAL", duration, expiry_interval_ms, int64_t), .min = 1000, .max = 86400000,
+     .standard = "1h", .reloadable = true, .help = "How often the leader looks for customers whose grace is over."},
+    {DELETION, ROW("REMINDERS", durations, reminders, struct setting_durations), .min = 1000, .max = 315360000000,
+     .items_max = 16, .standard = "7d,1d", .reloadable = true,
+     .help =
+         "How long before a frozen customer's deletion it is reminded by mail, once each; none sends no reminders."},
+    {DELETION, ROW("CASCADE_DEADLINE", duration, cascade_deadline_ms, int64_t), .min = 1000, .max = 315360000000,
+     .standard = "1h", .reloadable = true,
+     .help = "After this long an erasure that is not complete counts in `reclaim_cascade_overdue`, to alarm on."},
+    {DELETION, ROW("LIMIT_LOGIN", limit, limit_login, struct limit), .standard = "10/900", .reloadable = true,
+     .help =
+         "Passwords tried for one e-mail address or user, and as many from one client address; IPv6 counts by /64."},
+
+    {DELETION, ROW("SWITCH_RPC_URL", http_url, switch_rpc_url, const char *), .standard_words = "none",
+     .help = "Kamailio's JSON-RPC, by which the calls of frozen and deleted customers are hung up; without it they end "
+             "in the database only."},
+
+    {MAIL, ROW("MAIL_FROM", mail_from, mail_from, const char *), .standard_words = "none; required with a provider",
+     .help = "Whom mails come from, as the providers know it: an address, or a name and an address in angle brackets."},
+    {MAIL, ROW("RESEND_API_KEY", secret, resend_api_key, const char *), .min = 1, .max = 512, .standard_words = "none",
+     .help = "Has mails sent by Resend, before any other provider. Without a provider no code can be sent; the "
+             "mails of `--demo` stay in a local mailbox."},
+    {MAIL, ROW("RESEND_URL", http_url, resend_url, const char *), .standard = "https://api.resend.com/emails",
+     .help = "Where Resend takes mails."},
+    {MAIL, ROW("SENDGRID_API_KEY", secret, sendgrid_api_key, const char *), .min = 1, .max = 512,
+     .standard_words = "none", .help = "Has mails sent by SendGrid; where Resend is set too, when that fails."},
+    {MAIL, ROW("SENDGRID_URL", http_url, sendgrid_url, const char *),
+     .standard = "https://api.sendgrid.com/v3/mail/send", .help = "Where SendGrid takes mails."},
+    {MAIL, ROW("SMTP_URL", smtp_url, smtp_url, const char *), .standard_words = "none",
+     .help = "A mail server to send by, after the providers above: `smtps://user:password@host`, or `smtp://`, which "
+             "changes to TLS first unless the server is on this machine."},
+
+    {EVENTS, ROW("AMQP_URL", amqp_url, amqp_url, const char *), .standard_words = "none",
+     .help =
+         "RabbitMQ: `amqp://user:password@host:5672/vhost`, or `amqps://` with `?cacertfile=`, and `certfile=` with "
+         "`keyfile=`, where the system's authorities do not do. Without it events are read from "
+         "`reclaim.event_outbox`."},
+
+    {RUNNING, ROW("DATA_DIR", string, data_dir, const char *), .min = 1, .max = 1024, .standard = "./reclaim-data",
+     .help = "Directory of the private cluster and of generated keys."},
+    {RUNNING, ROW("SECRET_KEY", secret, secret_key, const char *), .min = SECRET_KEY_MIN, .max = SECRET_KEY_MAX,
+     .standard_words = "made into `RECLAIM_DATA_DIR`; required with an external database",
+     .help = "Master key of everything that is hashed or signed, the same on all instances of one database. Make one "
+             "with `openssl rand -base64 32`."},
+    {RUNNING, ROW("JWT_SECRET", secret, jwt_secret, const char *), .min = JWT_SECRET_MIN, .max = JWT_SECRET_MAX,
+     .standard_words = "none",
+     .help =
+         "The secret that your identity provider signs bearer tokens with (HS256): Supabase's JWT secret. Without this "
+         "or the next one only Reclaim's own tokens (`/auth/login`, `reclaim token`) and API keys are accepted."},
+    {RUNNING, ROW("JWKS_FILE", string, jwks_file, const char *), .min = 1, .max = 1024, .standard_words = "none",
+     .reloadable = true,
+     .help =
+         "Instead of the secret or beside it: a file with a JSON Web Key Set, the public keys of tokens signed with "
+         "RS256 or ES256. SIGHUP has the file read again."},
+    {RUNNING, ROW("JWT_ISSUER", string, jwt_issuer, const char *), .min = 1, .max = JWT_NAME_MAX,
+     .standard_words = "none",
+     .help = "What your identity provider's tokens must have as `iss`, on Supabase "
+             "`https://PROJECT.supabase.co/auth/v1`. Without it every issuer whose signature is right is accepted."},
+    {RUNNING, ROW("JWT_AUDIENCE", string, jwt_audience, const char *), .min = 1, .max = JWT_NAME_MAX,
+     .standard_words = "none",
+     .help = "What they must have as `aud`, or among it; on Supabase `authenticated`. Supabase's legacy `service_role` "
+             "token has no audience: use `reclaim token` instead."},
+    {RUNNING, ROW("LOG_LEVEL", choice, log_level, enum log_level), .choices = level_words, .standard = "info",
+     .reloadable = true, .help = "Log lines below this level are dropped."},
+};
+
+const size_t settings_count = COUNT_OF(settings_rows);
+_Static_assert(COUNT_OF(settings_rows) <= SETTINGS_MAX, "struct settings_origin has a place for every row");
+
+bool setting_is_secret(const struct setting *row)
+{
+    return row->type == &setting_secret || row->type == &setting_database || row->type == &setting_http_url ||
+           row->type == &setting_smtp_url || row->type == &setting_amqp_url;
+}
+
+const struct setting *setting_find(const char *name, bool *ret_from_file)
+{
+    size_t len = strlen(name);
+    size_t stem = len > 5 && strcmp(name + len - 5, "_FILE") == 0 ? len - 5 : len;
+    const struct setting *behind_file = NULL;
+    for (size_t i = 0; i < settings_count; i++) {
+        const struct setting *row = &settings_rows[i];
+        if (strcmp(row->name, name) == 0) {
+            *ret_from_file = false;
+            return row;
+        }
+        if (stem < len && strlen(row->name) == stem && memcmp(row->name, name, stem) == 0)
+            behind_file = row;
+    }
+    *ret_from_file = true;
+    return behind_file;
+}
+
+#define NAME_MAX_LEN 48
+
+/* Levenshtein's distance: letters to add, drop or change. */
+static size_t distance(const char *a, const char *b)
+{
+    size_t row[NAME_MAX_LEN + 1];
+    size_t b_len = strlen(b);
+    for (size_t j = 0; j <= b_len; j++)
+        row[j] = j;
+    for (size_t i = 0; a[i]; i++) {
+        size_t diagonal = row[0];
+        row[0] = i + 1;
+        for (size_t j = 0; j < b_len; j++) {
+            size_t change = diagonal + (a[i] != b[j]);
+            diagonal = row[j + 1];
+            size_t add_or_drop = (row[j] < row[j + 1] ? row[j] : row[j + 1]) + 1;
+            row[j + 1] = change < add_or_drop ? change : add_or_drop;
+        }
+    }
+    return row[b_len];
+}
+
+const char *setting_nearest(const char *name)
+{
+    char wanted[NAME_MAX_LEN + 1];
+    bool prefixed = strncasecmp(name, "RECLAIM_", 8) == 0;
+    int len = snprintf(wanted, sizeof wanted, "%s%s", prefixed ? "" : "RECLAIM_", name);
+    if (len < 0 || (size_t)len >= sizeof wanted)
+        return NULL;
+    for (char *at = wanted; *at; at++)
+        *at = (char)toupper((unsigned char)*at);
+
+    const char *nearest = NULL;
+    size_t least = 4; /* more than three slips is another name */
+    for (size_t i = 0; i < settings_count; i++) {
+        size_t d = distance(wanted, settings_rows[i].name);
+        if (d < least && d * 2 < strlen(settings_rows[i].name) - 8) {
+            least = d;
+            nearest = settings_rows[i].name;
+        }
+    }
+    return nearest;
+}
+
+void setting_show(const struct setting *row, struct str text, struct buf *out)
+{
+    enum { MOST = 96 };
+    AUTO(buf) struct buf seen = buf_new((size_t)64 << 10);
+    if (row->type->show)
+        row->type->show(text, &seen);
+    else
+        buf_add(&seen, text);
+    struct str all = buf_str(&seen);
+    for (size_t i = 0; i < all.len && i < MOST;) {
+        struct str rest = {all.at + i, all.len - i};
+        size_t len = str_utf8_len(rest);
+        bool printable = len > 1 || (len == 1 && rest.at[0] >= ' ' && rest.at[0] != 0x7f);
+        buf_add(out, printable ? (struct str){rest.at, len} : STR("?"));
+        i += len ? len : 1;
+    }
+    if (all.len > MOST)
+        buf_addz(out, "…");
+}

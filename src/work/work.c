@@ -1,0 +1,106 @@
+/* Items: promised in a flow's transaction, handed over, held by lease. */
+#include "work/work.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/digest.h"
+#include "work/inside.h"
+
+const struct statement work_insert = {
+    .name = "work_insert",
+    .sql = "INSERT INTO reclaim.work_items (kind, payload, tries, leased_by, leased_until)"
+           " VALUES ($1, $2::jsonb, 1, $3, pg_catalog.clock_timestamp() + $4::int8 * interval '1 microsecond')"
+           " RETURNING id",
+    .params = 4,
+    .columns = "id:int8",
+};
+
+const struct statement work_insert_free = {
+    .name = "work_insert_free",
+    .sql = "INSERT INTO reclaim.work_items (kind, payload) VALUES ($1, $2::jsonb) RETURNING id",
+    .params = 2,
+    .columns = "id:int8",
+};
+
+const struct statement *const work_statements[] = {&work_insert, &work_insert_free, &work_delete, &work_change,
+                                                   &work_renew,  &work_claim,       &work_census};
+const size_t work_statement_count = COUNT_OF(work_statements);
+
+struct work_item *item_new(struct engine *engine, const struct work_kind *kind, struct str payload)
+{
+    struct work_item *item = calloc(1, sizeof *item + payload.len + 1);
+    if (!item)
+        return NULL;
+    item->engine = engine;
+    item->kind = kind;
+    item->tries = 1;
+    memcpy(item->bytes, payload.at, payload.len);
+    item->payload = (struct str){item->bytes, payload.len};
+    return item;
+}
+
+void item_free(struct work_item *item)
+{
+    if (item->handed && item->kind->forget)
+        item->kind->forget(item->handed);
+    secret_wipe(item->bytes, item->payload.len);
+    free(item);
+}
+
+void work_item_cleanup(struct work_item **item)
+{
+    if (*item)
+        item_free(*item);
+    *item = NULL;
+}
+
+/* The lease counts from before the statement is sent: the database's, which counts from when it is run, ends later. */
+struct work_item *work_promise(struct engine *engine, const struct work_kind *kind, const char *payload,
+                               struct pg_call *ret_insert)
+{
+    struct str text = str_of(payload);
+    struct work_item *item = text.len <= WORK_PAYLOAD_MAX ? item_new(engine, kind, text) : NULL;
+    if (!item)
+        return NULL;
+    atomic_store(&item->leased_until_ns, clock_ns() + engine->lease_ns);
+    *ret_insert = (struct pg_call){.ask = &work_insert,
+                                   .args = {pg_text(kind->name), pg_text(item->bytes), pg_i64(engine->number),
+                                            pg_i64(engine->lease_ns / NS_PER_US)}};
+    return item;
+}
+
+enum err work_owe(struct engine *engine, const struct work_kind *kind, const char *payload, struct pg_call *ret_insert,
+                  struct work_item **ret)
+{
+    *ret = engine ? work_promise(engine, kind, payload, ret_insert) : NULL;
+    if (engine)
+        return *ret ? OK : ERR_MEMORY;
+    *ret_insert = (struct pg_call){.ask = &work_insert_free, .args = {pg_text(kind->name), pg_text(payload)}};
+    return OK;
+}
+
+enum work_lease work_lease(const struct work_item *item, int64_t for_ns)
+{
+    if (atomic_load(&item->lost))
+        return WORK_LOST;
+    return clock_ns() + for_ns <= atomic_load(&item->leased_until_ns) ? WORK_MINE : WORK_WAIT;
+}
+
+void list_add(struct item_list *list, struct work_item *item)
+{
+    item->next = NULL;
+    item->previous = list->last;
+    *(list->last ? &list->last->next : &list->first) = item;
+    list->last = item;
+    list->count++;
+}
+
+void list_take(struct item_list *list, struct work_item *item)
+{
+    *(item->previous ? &item->previous->next : &list->first) = item->next;
+    *(item->next ? &item->next->previous : &list->last) = item->previous;
+    item->next = item->previous = NULL;
+    list->count--;
+}

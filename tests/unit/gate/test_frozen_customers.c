@@ -1,0 +1,325 @@
+#include "gate/frozen_customers.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../base/metric_value.h"
+#include "../pg/server.h"
+#include "pg/migrate.h"
+
+#define PATIENCE_NS (60 * NS_PER_S)
+
+static struct server *server;
+static struct pg *pg;
+static struct credential_cache *credentials;
+static struct frozen_customers *frozen;
+
+static void start(void)
+{
+    struct why why = {""};
+    frozen = frozen_customers_start(server_url(server), credentials, &why);
+    assert_non_null(frozen);
+}
+
+static int set_up(void **state UNUSED)
+{
+    const struct migration *all;
+    size_t count;
+    struct migrate_report report;
+    struct why why = {""};
+    server = server_start("fsync=off");
+    pg = must_connect(server_url(server), PG_PREPARE_OFF);
+    assert_int_equal(migrations_embedded(&all, &count, &why), OK);
+    assert_int_equal(migrate_up(pg, all, count, clock_ns() + 2 * PATIENCE_NS, &report, &why), OK);
+    credentials = credential_cache_new(4096);
+    start();
+    return 0;
+}
+
+static int tear_down(void **state UNUSED)
+{
+    frozen_customers_stop(frozen);
+    credential_cache_free(credentials);
+    pg_free(pg);
+    server_free(server);
+    return 0;
+}
+
+static struct customer_id id_number(unsigned n)
+{
+    struct customer_id id;
+    char text[37];
+    snprintf(text, sizeof text, "00000000-0000-4000-8000-%012u", n);
+    assert_int_equal(customer_id_parse(str_of(text), &id), OK);
+    return id;
+}
+
+static void run(const char *format, unsigned n, unsigned m)
+{
+    char sql[512];
+    snprintf(sql, sizeof sql, format, n, m);
+    must_run(pg, sql);
+}
+
+#define ID(n) "('00000000-0000-4000-8000-' || lpad(" n "::text, 12, '0'))::uuid"
+
+/* Customers n to m, active. */
+static void make(unsigned n, unsigned m)
+{
+    run("INSERT INTO reclaim.customer_customers (id) SELECT " ID("n") " FROM generate_series(%u, %u) AS n", n, m);
+}
+
+static void become(const char *status, unsigned n, unsigned m)
+{
+    char sql[512];
+    snprintf(sql, sizeof sql,
+             "UPDATE reclaim.customer_customers SET status = '%s' WHERE id BETWEEN " ID("%u") " AND " ID("%u"), status,
+             n, m);
+    must_run(pg, sql);
+}
+
+static enum frozen_answer look(unsigned n)
+{
+    int64_t at;
+    return frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(n), clock_ns(), &at);
+}
+
+static void await_answer(unsigned n, enum frozen_answer wanted)
+{
+    int64_t end = clock_ns() + PATIENCE_NS;
+    while (look(n) != wanted) {
+        assert_true(clock_ns() < end);
+        nanosleep(&(struct timespec){.tv_nsec = 2 * NS_PER_MS}, NULL);
+    }
+}
+
+static void freezes_and_recoveries_are_followed(void **state UNUSED)
+{
+    int64_t at = 0;
+    make(1, 2);
+    await_answer(1, FROZEN_NOT);
+    become("frozen", 1, 1);
+    await_answer(1, FROZEN_IS);
+    (void)frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(1), clock_ns(), &at);
+    assert_true(llabs(at - clock_wall_us()) < 3600 * INT64_C(1000000));
+    await_answer(2, FROZEN_NOT);
+    become("active", 1, 1);
+    await_answer(1, FROZEN_NOT);
+}
+
+static void nothing_is_said_once_the_lease_has_run_out(void **state UNUSED)
+{
+    int64_t at;
+    await_answer(2, FROZEN_NOT);
+    uint64_t mark = frozen_customers_mark(frozen);
+    /* Asked at an instant that no read can have begun near to. */
+    int64_t late = clock_ns() + PATIENCE_NS;
+    assert_int_equal(frozen_customers_find(frozen, mark, id_number(2), late, &at), FROZEN_UNSURE);
+}
+
+static void whoever_looked_while_customers_left_is_not_sure(void **state UNUSED)
+{
+    int64_t at, end = clock_ns() + PATIENCE_NS;
+    make(10, 10);
+    await_answer(10, FROZEN_NOT);
+    uint64_t mark = frozen_customers_mark(frozen);
+    become("deleted", 10, 10);
+    while (frozen_customers_mark(frozen) == mark || frozen_customers_mark(frozen) % 2)
+        assert_true(clock_ns() < end);
+    assert_int_equal(frozen_customers_find(frozen, mark, id_number(10), clock_ns(), &at), FROZEN_UNSURE);
+    await_answer(10, FROZEN_NOT); /* asked afresh: nothing leads there any more */
+}
+
+static void what_leads_to_a_deleted_customer_is_forgotten(void **state UNUSED)
+{
+    struct digest by = digest_sha256(STR("somebody"));
+    struct cached_credential as = {.customer = id_number(11)}, found;
+    int64_t end = clock_ns() + PATIENCE_NS;
+    make(11, 11);
+    await_answer(11, FROZEN_NOT);
+    credential_cache_add(credentials, CREDENTIAL_USER, &by, &as, clock_ns(), INT64_MAX);
+    assert_true(credential_cache_find(credentials, CREDENTIAL_USER, &by, clock_ns(), &found));
+    become("deleted", 11, 11);
+    while (credential_cache_find(credentials, CREDENTIAL_USER, &by, clock_ns(), &found))
+        assert_true(clock_ns() < end);
+}
+
+/* Page after page, while others go on changing: reading everything anew could not keep up with them. */
+static void more_at_once_than_one_page_brings_is_read_all_the_same(void **state UNUSED)
+{
+    double loads = metric_value("reclaim_frozen_loads_total");
+    make(1000, 26000);
+    become("frozen", 1000, 26000);
+    await_answer(26000, FROZEN_IS);
+    for (unsigned n = 1000; n <= 26000; n += 500)
+        await_answer(n, FROZEN_IS);
+    assert_int_equal(frozen_customers_state(frozen).count, 25001);
+    become("active", 1000, 26000);
+    await_answer(26000, FROZEN_NOT);
+    assert_int_equal(frozen_customers_state(frozen).count, 0);
+    assert_true(metric_value("reclaim_frozen_loads_total") == loads);
+}
+
+static void rows_from_another_cluster_count_though_their_transactions_are_still_to_come(void **state UNUSED)
+{
+    make(20, 21);
+    become("frozen", 20, 21);
+    must_run(pg, "SET session_replication_role = replica;"
+                 "UPDATE reclaim.customer_customers SET changed_xid = '1000000000000' WHERE status = 'frozen';"
+                 "RESET session_replication_role");
+    frozen_customers_stop(frozen);
+    start();
+    await_answer(20, FROZEN_IS);
+    await_answer(21, FROZEN_IS);
+    become("active", 20, 20);
+    await_answer(20, FROZEN_NOT);
+    await_answer(21, FROZEN_IS);
+    become("active", 21, 21);
+    await_answer(21, FROZEN_NOT);
+}
+
+static void a_database_that_went_away_is_read_anew(void **state UNUSED)
+{
+    make(30, 31);
+    become("frozen", 30, 30);
+    await_answer(30, FROZEN_IS);
+    server_down(server);
+    await_answer(30, FROZEN_UNSURE);
+    server_up(server);
+    pg_free(pg);
+    pg = must_connect(server_url(server), PG_PREPARE_OFF);
+    become("frozen", 31, 31);
+    become("active", 30, 30);
+    await_answer(31, FROZEN_IS);
+    await_answer(30, FROZEN_NOT);
+    become("active", 31, 31);
+}
+
+static void a_database_that_hangs_is_not_trusted_for_long(void **state UNUSED)
+{
+    int64_t backend = number_from(server_url(server),
+                                  "SELECT pid::int8 FROM pg_stat_activity"
+                                  " WHERE query LIKE '%pg_visible_in_snapshot(c.changed%' AND pid <> pg_backend_pid()"
+                                  " LIMIT 1");
+    await_answer(31, FROZEN_NOT);
+    server_hang(server, (pid_t)backend);
+    await_answer(31, FROZEN_UNSURE);
+    server_resume(server, (pid_t)backend);
+    await_answer(31, FROZEN_NOT);
+}
+
+static int64_t unnoted(void)
+{
+    return number_from(server_url(server), "SELECT count(*) FROM reclaim.customer_customers"
+                                           " WHERE status = 'frozen' AND frozen_api_at IS NULL");
+}
+
+static void a_row_that_somebody_holds_keeps_the_others_from_being_noted_no_longer_than_itself(void **state UNUSED)
+{
+    int64_t end = clock_ns() + PATIENCE_NS;
+    struct pg *holder = must_connect(server_url(server), PG_PREPARE_OFF);
+    make(42000, 42020);
+    must_run(holder, "BEGIN");
+    become("frozen", 42000, 42020);
+    must_run(holder, "SELECT FROM reclaim.customer_customers WHERE id = " ID("42007") " FOR UPDATE");
+    while (unnoted() > 1)
+        assert_true(clock_ns() < end);
+    must_run(holder, "COMMIT");
+    while (unnoted() > 0)
+        assert_true(clock_ns() < end);
+    pg_free(holder);
+    become("active", 42000, 42020);
+}
+
+static void every_freeze_is_noted_in_its_row_once_all_must_know(void **state UNUSED)
+{
+    int64_t end = clock_ns() + PATIENCE_NS;
+    make(40000, 41300);
+    become("frozen", 40000, 41300);
+    while (unnoted() > 0)
+        assert_true(clock_ns() < end);
+    assert_int_equal(number_from(server_url(server),
+                                 "SELECT count(*) FROM reclaim.customer_customers WHERE status = 'frozen' AND"
+                                 " frozen_api_at < tm_deletion_scheduled + interval '100 ms'"),
+                     0);
+    assert_int_equal(number_from(server_url(server), "SELECT max(version) FROM reclaim.customer_customers"
+                                                     " WHERE status = 'frozen'"),
+                     2);
+    become("active", 40000, 41300);
+}
+
+/* --- the promise itself, with readers on other threads --- */
+
+#define TARGETS 40
+
+struct watch {
+    atomic_bool stop;
+    _Atomic int64_t answered_ns[TARGETS]; /* when the freeze may be answered; 0: not yet */
+    atomic_bool asked[TARGETS];           /* answered surely after that */
+    atomic_int broken;
+};
+
+static void *watch_on(void *context)
+{
+    struct watch *w = context;
+    uint64_t dice = 5;
+    while (!atomic_load(&w->stop)) {
+        unsigned n = (unsigned)number_below(&dice, TARGETS);
+        int64_t at, answered_ns = atomic_load(&w->answered_ns[n]), now = clock_ns();
+        uint64_t mark = frozen_customers_mark(frozen);
+        enum frozen_answer is = frozen_customers_find(frozen, mark, id_number(5000000 + n), now, &at);
+        bool afterwards = answered_ns && now > answered_ns;
+        if (afterwards && is == FROZEN_NOT)
+            atomic_fetch_add(&w->broken, 1);
+        if (afterwards && is != FROZEN_UNSURE)
+            atomic_store(&w->asked[n], true);
+        nanosleep(&(struct timespec){.tv_nsec = 100 * NS_PER_US}, NULL);
+    }
+    return NULL;
+}
+
+static void from_a_lease_after_its_commit_on_no_freeze_is_denied(void **state UNUSED)
+{
+    struct watch w = {.broken = 0};
+    pthread_t watchers[2];
+    make(5000000, 5000000 + TARGETS - 1);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&watchers[i], NULL, watch_on, &w), 0);
+    for (unsigned n = 0; n < TARGETS; n++) {
+        become("frozen", 5000000 + n, 5000000 + n);
+        atomic_store(&w.answered_ns[n], clock_ns() + FROZEN_LEASE_NS);
+        nanosleep(&(struct timespec){.tv_nsec = (long)(n % 7) * 5 * NS_PER_MS}, NULL);
+    }
+    int64_t end = clock_ns() + PATIENCE_NS;
+    for (unsigned n = 0; n < TARGETS; n++)
+        while (!atomic_load(&w.asked[n])) {
+            assert_true(clock_ns() < end);
+            nanosleep(&(struct timespec){.tv_nsec = 2 * NS_PER_MS}, NULL);
+        }
+    atomic_store(&w.stop, true);
+    for (int i = 0; i < 2; i++)
+        pthread_join(watchers[i], NULL);
+    assert_int_equal(w.broken, 0);
+    become("active", 5000000, 5000000 + TARGETS - 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(freezes_and_recoveries_are_followed),
+        cmocka_unit_test(nothing_is_said_once_the_lease_has_run_out),
+        cmocka_unit_test(whoever_looked_while_customers_left_is_not_sure),
+        cmocka_unit_test(what_leads_to_a_deleted_customer_is_forgotten),
+        cmocka_unit_test(from_a_lease_after_its_commit_on_no_freeze_is_denied),
+        cmocka_unit_test(more_at_once_than_one_page_brings_is_read_all_the_same),
+        cmocka_unit_test(rows_from_another_cluster_count_though_their_transactions_are_still_to_come),
+        cmocka_unit_test(every_freeze_is_noted_in_its_row_once_all_must_know),
+        cmocka_unit_test(a_row_that_somebody_holds_keeps_the_others_from_being_noted_no_longer_than_itself),
+        cmocka_unit_test(a_database_that_went_away_is_read_anew),
+        cmocka_unit_test(a_database_that_hangs_is_not_trusted_for_long),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
