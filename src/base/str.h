@@ -32,7 +32,8 @@ void str_lower(char *at, size_t len); /* ASCII only, in place */
 bool str_is_utf8(struct str s); /* no overlong forms, surrogates or values past U+10FFFF */
 /* Bytes of the UTF-8 character that s begins with; 0 when s is empty or begins with none. */
 size_t str_utf8_len(struct str s);
-bool str_is_uuid(struct str s); /* 8-4-4-4-12 hex digits, either case */
+#define UUID_NIL "00000000-0000-0000-0000-000000000000" /* before every other in PostgreSQL's order */
+bool str_is_uuid(struct str s);                         /* 8-4-4-4-12 hex digits, either case */
 
 /* Decimal only, no sign for min >= 0, no spaces; ERR_INPUT unless wholly a number within the bounds. */
 enum err str_to_i64(struct str s, int64_t min, int64_t max, int64_t *ret) MUST_CHECK;

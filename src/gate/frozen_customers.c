@@ -6,19 +6,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "base/stop.h"
 
 #define CONNECT_NS (5 * NS_PER_S)
 #define READ_NS (5 * NS_PER_S)
 #define WAKE_LEAST_NS (10 * NS_PER_MS) /* between reads, however many notifications come */
 #define READ_LEAST_NS (20 * NS_PER_MS)
-#define PAUSE_FIRST_MS 50
-#define PAUSE_MOST_MS 1000
 #define PAGE 10000
 #define SNAPSHOT_ROOM 65536 /* it names every transaction under way */
 #define NEVER INT64_MIN
@@ -32,6 +30,8 @@ METRIC_GAUGE(frozen_age, "reclaim_frozen_age_seconds",
 METRIC_COUNTER(frozen_loads, "reclaim_frozen_loads_total", "Times that all frozen customers were read.");
 
 /* cache: frozen */
+static const struct backoff reconnecting = {50 * NS_PER_MS, NS_PER_S};
+
 struct frozen_customers {
     struct customer_set *set;
     struct credential_cache *credentials;
@@ -156,7 +156,7 @@ static enum err load_into(struct frozen_customers *f, struct customer_set *fresh
     enum err e = pg_ask(f->pg, &first, clock_ns() + READ_NS);
     if (e || (e = remember(f, pg_get(&first, 0, 0))))
         return e;
-    char after[37] = "00000000-0000-0000-0000-000000000000";
+    char after[37] = UUID_NIL;
     for (struct pg_call page = {.rows = PAGE}; page.rows == PAGE;) {
         page = (struct pg_call){.ask = &frozen_page, .args = {pg_text(after), pg_i64(PAGE)}};
         if ((e = pg_ask(f->pg, &page, clock_ns() + READ_NS)) || (e = put_page(fresh, &page, unnoted)))
@@ -297,12 +297,6 @@ static enum err note(struct frozen_customers *f)
 
 /* --- the thread --- */
 
-static bool told_to_stop(struct frozen_customers *f, int wait_ms)
-{
-    struct pollfd on = {.fd = f->stop_fd, .events = POLLIN};
-    return poll(&on, 1, wait_ms) > 0;
-}
-
 static enum err begin(struct frozen_customers *f, struct why *why)
 {
     int64_t deadline_ns = clock_ns() + CONNECT_NS;
@@ -330,7 +324,7 @@ static bool wait_for_next(struct frozen_customers *f, int64_t began_ns, int64_t 
     struct pollfd on[2] = {{.fd = f->stop_fd, .events = POLLIN}, {.fd = pg_socket(f->pg), .events = POLLIN}};
     if (poll(on, 2, clock_ms_until(next_ns, 50)) > 0 && on[0].revents)
         return false;
-    return !told_to_stop(f, clock_ms_until(began_ns + WAKE_LEAST_NS, 50));
+    return !stop_wait(f->stop_fd, clock_ms_until(began_ns + WAKE_LEAST_NS, 50));
 }
 
 /* Until the connection is lost (true) or it is time to stop (false). */
@@ -359,8 +353,8 @@ static bool keep_up(struct frozen_customers *f, struct why *why)
 static void *run(void *context)
 {
     struct frozen_customers *f = context;
-    int pause_ms = 0;
-    while (!told_to_stop(f, pause_ms / 2 + (int)random_below((uint32_t)pause_ms + 1))) {
+    int failures = 0;
+    while (!stop_wait(f->stop_fd, backoff_jittered_ms(reconnecting, failures))) {
         struct why why = {""};
         int64_t began_ns = clock_ns();
         enum err e = begin(f, &why);
@@ -370,16 +364,13 @@ static void *run(void *context)
             log_info("following freezes", F_INT("frozen", (int64_t)customer_set_count(f->set)));
             lost = keep_up(f, &why);
         }
-        if (lost && !f->outage_told && !told_to_stop(f, 0)) {
+        if (lost && !f->outage_told && !stop_is_raised(f->stop_fd)) {
             log_warn("freezes are not followed: the database is asked instead", F_STR("reason", why.text));
             f->outage_told = true;
         }
         pg_disconnect(f->pg);
         bool lived = !e && clock_ns() - began_ns > NS_PER_S;
-        pause_ms = lived                          ? 0
-                   : pause_ms == 0                ? PAUSE_FIRST_MS
-                   : pause_ms * 2 < PAUSE_MOST_MS ? pause_ms * 2
-                                                  : PAUSE_MOST_MS;
+        failures = lived ? 0 : failures + 1;
     }
     return NULL;
 }
@@ -429,8 +420,7 @@ static void let_go(struct frozen_customers *f)
 {
     pg_free(f->pg);
     customer_set_free(f->set);
-    if (f->stop_fd >= 0)
-        close(f->stop_fd);
+    stop_free(f->stop_fd);
     free(f);
 }
 
@@ -447,7 +437,7 @@ struct frozen_customers *frozen_customers_start(const char *direct_url, struct c
     f->credentials = credentials;
     f->note_at_ns = NEVER;
     atomic_init(&f->began_ns, NEVER);
-    f->stop_fd = eventfd(0, EFD_CLOEXEC);
+    f->stop_fd = stop_new();
     f->set = customer_set_new();
     f->pg = pg_new(direct_url, PG_PREPARE_AUTO);
     if (f->pg)
@@ -470,8 +460,7 @@ void frozen_customers_stop(struct frozen_customers *f)
     gauge_source(&frozen_count, NULL, NULL);
     gauge_source(&frozen_bytes, NULL, NULL);
     gauge_source(&frozen_age, NULL, NULL);
-    uint64_t one = 1;
-    (void)!write(f->stop_fd, &one, sizeof one);
+    stop_raise(f->stop_fd);
     pthread_join(f->thread, NULL);
     let_go(f);
 }
