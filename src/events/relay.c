@@ -8,13 +8,15 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
-#include "base/random.h"
+#include "base/stop.h"
 #include "events/broker.h"
 #include "events/outbox.h"
+#include "pg/arrays.h"
 #include "pg/listener.h"
 
 #define BATCH BROKER_BATCH_MAX
@@ -23,8 +25,7 @@
 #define CONNECT_NS (5 * NS_PER_S)
 #define CONFIRM_NS (30 * NS_PER_S)
 #define STOP_MS 2000
-#define BACK_OFF_FIRST_MS 100
-#define BACK_OFF_MOST_MS 5000
+static const struct backoff retrying = {100 * NS_PER_MS, 5 * NS_PER_S};
 #define EVENT_CEILING ((size_t)4 * 1024 * 1024)
 #define LIST_CEILING ((size_t)64 * BATCH) /* two batches, where a look failed between them */
 #define FULL_LOOK_SHARE 20                /* looking from the start may take a twentieth of the time */
@@ -56,7 +57,7 @@ struct relay {
     pthread_t thread;
     int stop_fd, wake_fd, done_fd;
     bool outage_told;
-    int pause_ms; /* before the next try after a failure; 0 when all is well */
+    int failures; /* in a row */
 
     /* Where to look. All up to `floor` is settled: neither unpublished nor still to be committed by anyone. What was
      * read up to `seen` is behind us once every transaction before `until_xid` has ended. */
@@ -66,7 +67,7 @@ struct relay {
 
     struct buf event;          /* the one being written */
     struct buf marks, returns; /* "{1,2,3": confirmed, and noted with the next look */
-    struct buf aloft;          /* "{4,5,6": on their way, and not read again */
+    struct buf unconfirmed;    /* "{4,5,6": on their way, and not read again */
     int64_t returns_told_ns;
     struct flight flight;
 };
@@ -90,12 +91,6 @@ static void alive(void *context, bool is_alive UNUSED)
     heard(context, NULL, NULL);
 }
 
-static bool told_to_stop(struct relay *r, int wait_ms)
-{
-    struct pollfd stop = {r->stop_fd, POLLIN, 0};
-    return poll(&stop, 1, wait_ms) > 0;
-}
-
 static void await_news(struct relay *r, int wait_ms)
 {
     struct pollfd on[2] = {{r->stop_fd, POLLIN, 0}, {r->wake_fd, POLLIN, 0}};
@@ -109,13 +104,6 @@ static void forget_news(struct relay *r)
     (void)!read(r->wake_fd, &count, sizeof count);
 }
 
-static void back_off(struct relay *r)
-{
-    r->pause_ms = r->pause_ms == 0                     ? BACK_OFF_FIRST_MS
-                  : r->pause_ms < BACK_OFF_MOST_MS / 2 ? r->pause_ms * 2
-                                                       : BACK_OFF_MOST_MS;
-}
-
 static void tell_outage(struct relay *r, const char *what, const char *reason)
 {
     if (!r->outage_told)
@@ -124,17 +112,6 @@ static void tell_outage(struct relay *r, const char *what, const char *reason)
 }
 
 /* --- the outbox --- */
-
-static void list_add(struct buf *list, int64_t position)
-{
-    buf_addf(list, list->len ? ",%lld" : "{%lld", (long long)position);
-}
-
-static const char *list_end(struct buf *list)
-{
-    buf_add(list, STR("}"));
-    return buf_str(list).at;
-}
 
 /* Forgets how far it was: the next look begins at the start. */
 static void start_over(struct relay *r)
@@ -181,14 +158,14 @@ static enum err look(struct relay *r, struct pg_call *ret_rows)
     calls[n++] = (struct pg_call){.ask = &outbox_horizon};
     size_t marks_len = r->marks.len, returns_len = r->returns.len;
     if (marks_len)
-        calls[n++] = (struct pg_call){.ask = &outbox_mark, .args = {pg_text(list_end(&r->marks))}};
+        calls[n++] = (struct pg_call){.ask = &outbox_mark, .args = {pg_text(array_end(&r->marks))}};
     if (returns_len)
-        calls[n++] = (struct pg_call){.ask = &outbox_note_returns, .args = {pg_text(list_end(&r->returns))}};
-    size_t aloft_len = r->aloft.len;
-    const char *aloft = aloft_len ? list_end(&r->aloft) : "{}";
-    calls[n++] = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(r->floor), pg_i64(BATCH), pg_text(aloft)}};
+        calls[n++] = (struct pg_call){.ask = &outbox_note_returns, .args = {pg_text(array_end(&r->returns))}};
+    size_t unconfirmed_len = r->unconfirmed.len;
+    const char *skipped = array_end(&r->unconfirmed);
+    calls[n++] = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(r->floor), pg_i64(BATCH), pg_text(skipped)}};
     enum err e = pg_trip(r->pg, calls, n, began_ns + TRIP_NS);
-    r->aloft.len = aloft_len;
+    r->unconfirmed.len = unconfirmed_len;
     if (e) { /* kept for the next try */
         r->marks.len = marks_len;
         r->returns.len = returns_len;
@@ -230,18 +207,18 @@ static enum err publish_row(struct relay *r, const struct pg_call *rows, int i, 
     return broker_publish(r->broker, &m, why);
 }
 
-static enum err crash(struct relay *r, enum err e, const struct why *why)
+static enum err abort_batch(struct relay *r, enum err e, const struct why *why)
 {
     counter_add(&redelivered, (uint64_t)r->flight.count);
     gauge_set(&unconfirmed, 0);
     r->flight.count = 0;
-    buf_clear(&r->aloft);
+    buf_clear(&r->unconfirmed);
     broker_disconnect(r->broker);
     tell_outage(r, "broker lost", why->text);
     return e;
 }
 
-static enum err take_off(struct relay *r, const struct pg_call *rows)
+static enum err publish_batch(struct relay *r, const struct pg_call *rows)
 {
     struct flight *f = &r->flight;
     struct why why = {""};
@@ -252,8 +229,8 @@ static enum err take_off(struct relay *r, const struct pg_call *rows)
         f->age_ms[i] = pg_get_i64(rows, i, EVENT_AGE_MS);
         enum err e = str_copy(pg_get(rows, i, EVENT_CUSTOMER), f->customers[i], sizeof f->customers[i]);
         if (e || (e = publish_row(r, rows, i, &why)))
-            return crash(r, e, &why);
-        list_add(&r->aloft, f->positions[i]);
+            return abort_batch(r, e, &why);
+        array_add_i64(&r->unconfirmed, f->positions[i]);
         f->count++;
     }
     gauge_set(&unconfirmed, f->count);
@@ -293,9 +270,9 @@ static bool judge(struct relay *r)
         }
         if (waits_for_another(f, i, first_refused))
             continue;
-        list_add(&r->marks, f->positions[i]);
+        array_add_i64(&r->marks, f->positions[i]);
         if (f->fates[i] == FATE_RETURNED) {
-            list_add(&r->returns, f->positions[i]);
+            array_add_i64(&r->returns, f->positions[i]);
             unroutable++;
         }
         taken++;
@@ -308,17 +285,17 @@ static bool judge(struct relay *r)
     return taken == f->count;
 }
 
-static enum err land(struct relay *r)
+static enum err confirm_batch(struct relay *r)
 {
     struct flight *f = &r->flight;
     struct why why = {""};
     enum err e = broker_settle(r->broker, f->fates, (size_t)f->count, CONFIRM_NS, &why);
     if (e)
-        return crash(r, e, &why);
+        return abort_batch(r, e, &why);
     bool all = judge(r);
     gauge_set(&unconfirmed, 0);
     f->count = 0;
-    buf_clear(&r->aloft);
+    buf_clear(&r->unconfirmed);
     if (all)
         return OK;
     tell_outage(r, "the broker refuses events", "negative confirm");
@@ -357,11 +334,11 @@ static enum err work(struct relay *r)
     struct pg_call rows;
     forget_news(r);
     e = look(r, &rows);
-    while (!e && rows.rows && r->config.leads(r->config.context) && !told_to_stop(r, 0)) {
-        if ((e = take_off(r, &rows)))
+    while (!e && rows.rows && r->config.leads(r->config.context) && !stop_is_raised(r->stop_fd)) {
+        if ((e = publish_batch(r, &rows)))
             return e;
         enum err read = look(r, &rows); /* while the broker is busy with the batch */
-        if ((e = land(r)) || (e = read))
+        if ((e = confirm_batch(r)) || (e = read))
             return e;
         if (rows.rows == 0) {
             forget_news(r);
@@ -377,30 +354,29 @@ static void rest(struct relay *r)
     gauge_set(&connected, 0);
     gauge_set(&outbox_age, 0);
     start_over(r);
-    r->pause_ms = 0;
+    r->failures = 0;
     r->outage_told = false;
 }
 
 static void *run(void *context)
 {
     struct relay *r = context;
-    while (!told_to_stop(r, 0)) {
+    while (!stop_is_raised(r->stop_fd)) {
         if (!r->config.leads(r->config.context)) {
             rest(r);
-            told_to_stop(r, LOOK_EVERY_MS / 5);
+            (void)stop_wait(r->stop_fd, LOOK_EVERY_MS / 5);
             continue;
         }
         if (work(r) == OK) {
-            r->pause_ms = 0;
+            r->failures = 0;
             await_news(r, LOOK_EVERY_MS);
         } else {
             start_over(r);
-            back_off(r);
-            told_to_stop(r, r->pause_ms / 2 + (int)random_below((uint32_t)r->pause_ms));
+            (void)stop_wait(r->stop_fd, backoff_jittered_ms(retrying, ++r->failures));
         }
     }
     rest(r);
-    ring(r->done_fd);
+    stop_raise(r->done_fd);
     return NULL;
 }
 
@@ -411,11 +387,11 @@ static void free_relay(struct relay *r)
     buf_free(&r->event);
     buf_free(&r->marks);
     buf_free(&r->returns);
-    buf_free(&r->aloft);
-    int fds[] = {r->stop_fd, r->wake_fd, r->done_fd};
-    for (size_t i = 0; i < COUNT_OF(fds); i++)
-        if (fds[i] >= 0)
-            close(fds[i]);
+    buf_free(&r->unconfirmed);
+    stop_free(r->stop_fd);
+    stop_free(r->done_fd);
+    if (r->wake_fd >= 0)
+        close(r->wake_fd);
     free(r);
 }
 
@@ -423,13 +399,13 @@ static enum err open_relay(struct relay *r, const struct relay_config *config, s
 {
     static const char *const channels[] = {"reclaim_events", NULL};
     struct listener_config listener = {config->direct_url, channels, r, heard, alive};
-    r->stop_fd = eventfd(0, EFD_CLOEXEC);
+    r->stop_fd = stop_new();
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    r->done_fd = eventfd(0, EFD_CLOEXEC);
+    r->done_fd = stop_new();
     r->event = buf_new(EVENT_CEILING);
     r->marks = buf_new(LIST_CEILING);
     r->returns = buf_new(LIST_CEILING);
-    r->aloft = buf_new(LIST_CEILING);
+    r->unconfirmed = buf_new(LIST_CEILING);
     r->pg = pg_new(config->direct_url, PG_PREPARE_AUTO);
     if (r->stop_fd < 0 || r->wake_fd < 0 || r->done_fd < 0 || !r->pg)
         return why_set(why, ERR_SYSTEM, "no memory or descriptor for the relay");
@@ -462,10 +438,9 @@ void relay_stop(struct relay *r)
 {
     if (!r)
         return;
-    ring(r->stop_fd);
+    stop_raise(r->stop_fd);
     /* What is under way may be confirmed and noted, or it would be sent twice; a broker that hangs is not waited for. */
-    struct pollfd done = {r->done_fd, POLLIN, 0};
-    if (poll(&done, 1, STOP_MS) <= 0)
+    if (!stop_wait(r->done_fd, STOP_MS))
         broker_interrupt(r->broker);
     pthread_join(r->thread, NULL);
     listener_stop(r->listener);

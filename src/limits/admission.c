@@ -8,6 +8,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "pg/arrays.h"
 #include "pg/tx.h"
 
 #define BATCH_MOST 512
@@ -90,40 +91,20 @@ static enum err admit_arguments_write(struct admit_arguments *q, struct batch_ke
     for (size_t i = 0; i < count; i++) {
         const struct ticket *t = ticket_of(items[i]);
         for (size_t place = 0; place < TIERS_OF_REQUEST_MAX; place++)
-            buf_addf(&q->requests, "%c%zu", i + place ? ',' : '{',
-                     place < t->count ? key_number(keys, &t->tiers[place]) : 0);
+            array_add_i64(&q->requests, place < t->count ? (int64_t)key_number(keys, &t->tiers[place]) : 0);
     }
     for (size_t k = 0; k < keys->count; k++) {
-        char key[COUNTED_KEY_MAX], before = k ? ',' : '{';
+        char key[COUNTED_KEY_MAX];
         counted_key(&keys->of[k]->counted, key);
-        buf_addf(&q->keys, "%c%s", before, key);
-        buf_addf(&q->limits, "%c%lld", before, (long long)keys->of[k]->limit.requests);
-        buf_addf(&q->windows, "%c%lld", before, (long long)keys->of[k]->limit.seconds);
+        array_add_plain(&q->keys, str_of(key));
+        array_add_i64(&q->limits, keys->of[k]->limit.requests);
+        array_add_i64(&q->windows, keys->of[k]->limit.seconds);
     }
     struct buf *all[] = {&q->keys, &q->limits, &q->windows, &q->requests};
     enum err e = OK;
-    for (size_t i = 0; i < COUNT_OF(all); i++) {
-        if (all[i]->len == 0)
-            buf_addz(all[i], "{");
-        buf_add(all[i], (struct str){"}", 2}); /* with its NUL */
-        e = all[i]->failed ? all[i]->failed : e;
-    }
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        e = array_end(all[i]) ? e : all[i]->failed;
     return e;
-}
-
-/* Reads the next number of "{1,2,3}" off *rest. */
-static int64_t next_number(struct str *rest)
-{
-    struct str part = {NULL, 0};
-    int64_t n = 0;
-    if (rest->len && (rest->at[0] == '{' || rest->at[0] == ','))
-        *rest = (struct str){rest->at + 1, rest->len - 1};
-    size_t len = 0;
-    while (len < rest->len && rest->at[len] != ',' && rest->at[len] != '}')
-        len++;
-    part = (struct str){rest->at, len};
-    *rest = (struct str){rest->at + len, rest->len - len};
-    return str_to_i64(part, INT64_MIN + 1, INT64_MAX, &n) ? 0 : n;
 }
 
 struct admit_result {
@@ -137,8 +118,8 @@ static void admit_result_read(struct admit_result *a, const struct pg_call *call
     a->counts = pg_get(call, 0, 1);
     struct str leaves = pg_get(call, 0, 2), waits = pg_get(call, 0, 3);
     for (size_t k = 0; k < keys; k++) {
-        a->leaves_ns[k] = next_number(&leaves) * NS_PER_US;
-        a->waits_ns[k] = next_number(&waits) * NS_PER_US;
+        a->leaves_ns[k] = array_next_i64(&leaves) * NS_PER_US;
+        a->waits_ns[k] = array_next_i64(&waits) * NS_PER_US;
     }
 }
 
@@ -147,7 +128,7 @@ static void ticket_settle(struct ticket *t, struct batch_keys *keys, struct admi
 {
     bool admitted = a->admitted.at[1 + 2 * number] == 't';
     for (size_t place = 0; place < TIERS_OF_REQUEST_MAX; place++) {
-        int64_t counted = next_number(&a->counts);
+        int64_t counted = array_next_i64(&a->counts);
         if (place >= t->count)
             continue;
         struct standing *s = &t->tiers[place];

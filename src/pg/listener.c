@@ -5,23 +5,22 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/random.h"
+#include "base/stop.h"
 #include "pg/inside.h"
 
 #define CONNECT_NS (5 * NS_PER_S)
 #define PING_EVERY_NS NS_PER_S
 #define PING_WAIT_NS (2 * NS_PER_S)
 #define ALIVE_NS (3 * NS_PER_S)
-#define BACK_OFF_FIRST_MS 100
-#define BACK_OFF_MOST_MS 5000
 #define SCRIPT_CEILING 65536
 #define NO_SIGN INT64_MIN
+
+static const struct backoff reconnecting = {100 * NS_PER_MS, 5 * NS_PER_S};
 
 struct listener {
     struct listener_config config;
@@ -71,12 +70,6 @@ static void tell_outage(struct listener *l, const char *reason)
     l->outage_told = true;
 }
 
-static bool told_to_stop(struct listener *l, int wait_ms)
-{
-    struct pollfd on = {.fd = l->stop_fd, .events = POLLIN};
-    return poll(&on, 1, wait_ms) > 0;
-}
-
 /* Until the connection is lost (true) or it is time to stop (false). */
 static bool listen_on(struct listener *l)
 {
@@ -109,28 +102,21 @@ static void live(struct listener *l)
     l->config.alive(l->config.context, false);
 }
 
-static int longer(int pause_ms)
-{
-    if (pause_ms == 0)
-        return BACK_OFF_FIRST_MS;
-    return pause_ms < BACK_OFF_MOST_MS / 2 ? pause_ms * 2 : BACK_OFF_MOST_MS;
-}
-
 static void *run(void *context)
 {
     struct listener *l = context;
-    int pause_ms = 0;
-    while (!told_to_stop(l, pause_ms / 2 + (int)random_below((uint32_t)pause_ms + 1))) {
+    int failures = 0;
+    while (!stop_wait(l->stop_fd, backoff_jittered_ms(reconnecting, failures))) {
         struct why why = {""};
         int64_t began_ns = clock_ns();
         enum err e = begin(l, &why);
         if (!e)
             live(l);
-        else if (!told_to_stop(l, 0))
+        else if (!stop_is_raised(l->stop_fd))
             tell_outage(l, why.text);
         pg_disconnect(l->pg);
-        /* The first try after a life of some length comes at once. */
-        pause_ms = !e && clock_ns() - began_ns > PING_EVERY_NS ? 0 : longer(pause_ms);
+        /* A connection that lasted is replaced at once. */
+        failures = !e && clock_ns() - began_ns > PING_EVERY_NS ? 0 : failures + 1;
     }
     return NULL;
 }
@@ -147,8 +133,7 @@ static void free_listener(struct listener *l)
 {
     pg_free(l->pg);
     buf_free(&l->script);
-    if (l->stop_fd >= 0)
-        close(l->stop_fd);
+    stop_free(l->stop_fd);
     free(l);
 }
 
@@ -169,7 +154,7 @@ struct listener *listener_start(const struct listener_config *config, struct why
     for (size_t i = 0; config->channels[i]; i++)
         add_channel(&l->script, config->channels[i]);
     buf_add(&l->script, (struct str){"", 1});
-    l->stop_fd = eventfd(0, EFD_CLOEXEC);
+    l->stop_fd = stop_new();
     l->pg = pg_new(config->url, PG_PREPARE_OFF);
     if (l->pg)
         pg_give_up_when(l->pg, l->stop_fd);
@@ -183,8 +168,7 @@ struct listener *listener_start(const struct listener_config *config, struct why
 
 void listener_stop(struct listener *l)
 {
-    uint64_t one = 1;
-    (void)!write(l->stop_fd, &one, sizeof one);
+    stop_raise(l->stop_fd);
     pthread_join(l->thread, NULL);
     free_listener(l);
 }

@@ -81,6 +81,11 @@ struct pg_arg pg_text(const char *z)
     return (struct pg_arg){.text = z};
 }
 
+struct pg_arg pg_text_or_null(const char *z)
+{
+    return z ? pg_text(z) : pg_null();
+}
+
 struct pg_arg pg_i64(int64_t n)
 {
     struct pg_arg arg = {.text = NULL};

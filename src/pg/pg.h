@@ -26,7 +26,8 @@ struct pg_arg {
     char number[22];
 };
 
-struct pg_arg pg_text(const char *z); /* the bytes must live until the trip is over */
+struct pg_arg pg_text(const char *z);         /* the bytes must live until the trip is over */
+struct pg_arg pg_text_or_null(const char *z); /* NULL is null */
 struct pg_arg pg_i64(int64_t n);
 struct pg_arg pg_null(void);
 

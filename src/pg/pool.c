@@ -3,13 +3,12 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/queue.h"
-#include "base/random.h"
+#include "base/stop.h"
 #include "pg/inside.h"
 
 #define CONNECT_NS (5 * NS_PER_S)
@@ -17,10 +16,9 @@
 #define RECONNECT_NS (2 * NS_PER_S)
 #define START_NS NS_PER_S
 #define LOOK_NS NS_PER_S /* how often an idle worker looks at its connection */
-#define BACK_OFF_FIRST_MS 100
-#define BACK_OFF_MOST_MS 5000
 #define RETRIES_MAX 5
-#define RETRY_FIRST_MS 5
+static const struct backoff reconnecting = {100 * NS_PER_MS, 5 * NS_PER_S};
+static const struct backoff retrying = {5 * NS_PER_MS, 160 * NS_PER_MS};
 
 struct worker {
     struct pool *pool;
@@ -136,11 +134,6 @@ static bool reconnect(struct worker *w)
     return connected;
 }
 
-static int jittered(int ms)
-{
-    return ms / 2 + (int)random_below((uint32_t)ms + 1);
-}
-
 /* False once the pool is stopped. */
 static bool keep_connecting(struct worker *w)
 {
@@ -148,21 +141,18 @@ static bool keep_connecting(struct worker *w)
         return false;
     if (w->counted ? reconnect(w) : try_connect(w, clock_ns() + CONNECT_NS))
         return true;
-    int pause_ms = BACK_OFF_FIRST_MS;
-    for (;;) {
-        struct pollfd on = {.fd = w->pool->stop_fd, .events = POLLIN};
-        if (poll(&on, 1, jittered(pause_ms)) > 0)
+    for (int failures = 1;; failures++) {
+        if (stop_wait(w->pool->stop_fd, backoff_jittered_ms(reconnecting, failures)))
             return false;
         if (try_connect(w, clock_ns() + CONNECT_NS))
             return true;
-        pause_ms = pause_ms < BACK_OFF_MOST_MS / 2 ? pause_ms * 2 : BACK_OFF_MOST_MS;
     }
 }
 
 /* Pauses before the run after `tries` conflicts; false when there shall be none. */
 static bool pause_before_retry(struct pool *pool, const struct job *job, int tries)
 {
-    int pause_ms = jittered(RETRY_FIRST_MS << tries);
+    int pause_ms = backoff_jittered_ms(retrying, tries + 1);
     if (tries == RETRIES_MAX || clock_ns() + pause_ms * NS_PER_MS >= job->deadline_ns)
         return false;
     (void)poll(NULL, 0, pause_ms);
@@ -238,8 +228,7 @@ static void free_pool(struct pool *pool, int workers)
 {
     for (int i = 0; i < workers; i++)
         pg_free(pool->workers[i].pg);
-    if (pool->stop_fd >= 0)
-        close(pool->stop_fd);
+    stop_free(pool->stop_fd);
     queue_free(pool->queue);
     pthread_cond_destroy(&pool->changed);
     pthread_mutex_destroy(&pool->lock);
@@ -266,7 +255,7 @@ static struct pool *make_pool(const struct pool_config *config)
     }
     pool->stop_ns = INT64_MAX;
     pool->state.connections = config->connections;
-    pool->stop_fd = eventfd(0, EFD_CLOEXEC);
+    pool->stop_fd = stop_new();
     pool->queue = queue_new(config->queue_capacity);
     bool whole = pool->queue && pool->stop_fd >= 0;
     int made = 0;
@@ -325,8 +314,7 @@ void pool_stop(struct pool *pool, int64_t deadline_ns)
     pool->stop_ns = deadline_ns;
     pthread_mutex_unlock(&pool->lock);
     queue_close(pool->queue);
-    uint64_t one = 1;
-    (void)!write(pool->stop_fd, &one, sizeof one);
+    stop_raise(pool->stop_fd);
     for (int i = 0; i < pool->started; i++)
         pthread_join(pool->workers[i].thread, NULL);
     free_pool(pool, workers);

@@ -7,6 +7,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "client/client.h"
+#include "pg/arrays.h"
 #include "work/inside.h"
 
 #define LEASE_NS (25 * NS_PER_S) /* and a poll: taken over within 30 s */
@@ -307,9 +308,9 @@ static void write_kinds(struct engine *e, const struct work_config *config)
     e->kind_names = buf_new(4096);
     for (size_t i = 0; i < config->kind_count && i < WORK_KINDS_MAX; i++) {
         e->kinds[e->kind_count++] = config->kinds[i];
-        buf_addf(&e->kind_names, "%s\"%s\"", i ? "," : "{", config->kinds[i]->name);
+        array_add_text(&e->kind_names, str_of(config->kinds[i]->name));
     }
-    buf_addz(&e->kind_names, e->kind_count ? "}" : "{}");
+    (void)!array_end(&e->kind_names); /* a failure shows in kind_names.failed */
 }
 
 static struct engine *engine_new(const struct work_config *config)

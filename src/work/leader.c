@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/stop.h"
 
 #define LOOK_EVERY_MS 1000
 #define LOOK_NS (2 * NS_PER_S)
@@ -51,12 +52,6 @@ struct leader {
     int mine_fd; /* readable while mine */
     atomic_bool mine;
 };
-
-static bool told_to_stop(struct leader *l, int wait_ms)
-{
-    struct pollfd stop = {l->stop_fd, POLLIN, 0};
-    return poll(&stop, 1, wait_ms) > 0;
-}
 
 static void set_mine(struct leader *l, bool mine)
 {
@@ -111,7 +106,7 @@ static void *lead(void *context)
     do {
         look(l);
         do_duties(l);
-    } while (!told_to_stop(l, LOOK_EVERY_MS));
+    } while (!stop_wait(l->stop_fd, LOOK_EVERY_MS));
     pg_disconnect(l->pg);
     set_mine(l, false);
     return NULL;
@@ -119,8 +114,7 @@ static void *lead(void *context)
 
 static void free_leader(struct leader *l)
 {
-    if (l->stop_fd >= 0)
-        close(l->stop_fd);
+    stop_free(l->stop_fd);
     if (l->mine_fd >= 0)
         close(l->mine_fd);
     pg_free(l->pg);
@@ -135,7 +129,7 @@ struct leader *leader_start(const struct leader_config *config, struct why *why)
     l->config = *config;
     for (size_t i = 0; i < config->duty_count; i++)
         l->duties[i] = config->duties[i];
-    l->stop_fd = eventfd(0, EFD_CLOEXEC);
+    l->stop_fd = stop_new();
     l->mine_fd = eventfd(0, EFD_CLOEXEC);
     l->pg = pg_new(config->direct_url, PG_PREPARE_OFF);
     if (l->stop_fd >= 0 && l->mine_fd >= 0 && l->pg && pthread_create(&l->thread, NULL, lead, l) == 0)
@@ -150,9 +144,7 @@ void leader_stop(struct leader *l)
 {
     if (!l)
         return;
-    uint64_t one = 1;
-    ssize_t written = write(l->stop_fd, &one, sizeof one);
-    (void)written;
+    stop_raise(l->stop_fd);
     pthread_join(l->thread, NULL);
     free_leader(l);
 }

@@ -3,11 +3,10 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/stop.h"
 
 #define LOOK_EVERY_MS 500 /* how late it may notice that this instance no longer leads */
 #define CONNECT_NS (5 * NS_PER_S)
@@ -32,7 +31,7 @@ bool shift_goes_on(struct shift *s)
 {
     if (!s)
         return true;
-    s->cut = is_readable(s->stop_fd) || !is_readable(s->config.leads_fd);
+    s->cut = stop_is_raised(s->stop_fd) || !is_readable(s->config.leads_fd);
     return !s->cut;
 }
 
@@ -88,15 +87,14 @@ struct shift *shift_start(const struct shift_config *config, struct why *why)
     if (!s)
         goto no_memory;
     s->config = *config;
-    s->stop_fd = eventfd(0, EFD_CLOEXEC);
+    s->stop_fd = stop_new();
     s->pg = pg_new(config->url, PG_PREPARE_OFF);
     if (s->stop_fd >= 0 && s->pg) {
         pg_give_up_when(s->pg, s->stop_fd);
         if (pthread_create(&s->thread, NULL, work, s) == 0)
             return s;
     }
-    if (s->stop_fd >= 0)
-        close(s->stop_fd);
+    stop_free(s->stop_fd);
     pg_free(s->pg);
     free(s);
 no_memory:
@@ -108,11 +106,9 @@ void shift_stop(struct shift *s)
 {
     if (!s)
         return;
-    uint64_t one = 1;
-    ssize_t written = write(s->stop_fd, &one, sizeof one);
-    (void)written;
+    stop_raise(s->stop_fd);
     pthread_join(s->thread, NULL);
-    close(s->stop_fd);
+    stop_free(s->stop_fd);
     pg_free(s->pg);
     free(s);
 }

@@ -1,10 +1,12 @@
 /* The table's side of the engine: in one trip, what has ended is told, leases are renewed and new items are claimed. */
 #include <stdlib.h>
 
+#include "base/backoff.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "pg/arrays.h"
 #include "work/inside.h"
 
 #define TRIP_NS (5 * NS_PER_S)
@@ -79,46 +81,10 @@ const struct statement work_census = {
 
 /* Writing what is to be told */
 
-static void begin_item(struct buf *literal)
-{
-    buf_addz(literal, literal->len ? "," : "{");
-}
-
-static void add_number(struct buf *literal, int64_t n)
-{
-    begin_item(literal);
-    buf_addf(literal, "%lld", (long long)n);
-}
-
-static void add_text(struct buf *literal, const char *z)
-{
-    begin_item(literal);
-    if (!z) {
-        buf_addz(literal, "NULL");
-        return;
-    }
-    buf_addz(literal, "\"");
-    for (; *z; z++) {
-        if (*z == '"' || *z == '\\')
-            buf_addz(literal, "\\");
-        buf_add(literal, (struct str){z, 1});
-    }
-    buf_addz(literal, "\"");
-}
-
-static void end_literal(struct buf *literal)
-{
-    buf_addz(literal, literal->len ? "}" : "{}");
-}
-
 static int64_t pause_before_next(const struct work_item *item)
 {
-    int64_t pause_ns = item->kind->pause_first_ns;
-    for (int i = 1; i < item->tries && pause_ns < item->kind->pause_most_ns; i++)
-        pause_ns *= 2;
-    if (pause_ns > item->kind->pause_most_ns)
-        pause_ns = item->kind->pause_most_ns;
-    return pause_ns / 2 + (int64_t)(random_unit() * (double)pause_ns);
+    struct backoff pause = {item->kind->pause_first_ns, item->kind->pause_most_ns};
+    return backoff_jittered_ns(pause, item->tries > 0 ? item->tries : 1);
 }
 
 static void tell(struct ledger *l, struct work_item *item)
@@ -126,15 +92,15 @@ static void tell(struct ledger *l, struct work_item *item)
     if (item->outcome == WORK_DROPPED)
         return; /* another's to tell */
     if (item->outcome == WORK_DONE) {
-        add_number(&l->texts[DONE], item->id);
+        array_add_i64(&l->texts[DONE], item->id);
         l->done_count++;
         return;
     }
     bool again = item->outcome == WORK_AGAIN;
-    add_number(&l->texts[IDS], item->id);
-    add_text(&l->texts[STATES], item->outcome == WORK_DEAD ? "dead" : "open");
-    add_number(&l->texts[PAUSES], again ? pause_before_next(item) / NS_PER_US : 0);
-    add_text(&l->texts[ERRORS], item->reason);
+    array_add_i64(&l->texts[IDS], item->id);
+    array_add_plain(&l->texts[STATES], item->outcome == WORK_DEAD ? STR("dead") : STR("open"));
+    array_add_i64(&l->texts[PAUSES], again ? pause_before_next(item) / NS_PER_US : 0);
+    array_add_text(&l->texts[ERRORS], str_of(item->reason));
     l->changed_count++;
 }
 
@@ -162,7 +128,7 @@ static void ask_renewals(struct engine *e, const struct item_list *list)
     for (struct work_item *i = list->first; i && l->renewal_count < RENEW_MOST; i = i->next) {
         if (!wants_renewal(e, i))
             continue;
-        add_number(&l->texts[RENEWALS], i->id);
+        array_add_i64(&l->texts[RENEWALS], i->id);
         l->renewal_count++;
     }
 }
@@ -183,7 +149,7 @@ static enum err write_questions(struct engine *e)
     l->census = now_ns >= l->census_ns;
     enum err err = OK;
     for (size_t i = 0; i < COUNT_OF(l->texts); i++) {
-        end_literal(&l->texts[i]);
+        (void)!array_end(&l->texts[i]);
         err = l->texts[i].failed ? l->texts[i].failed : err;
     }
     return err;
