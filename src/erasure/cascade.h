@@ -3,6 +3,7 @@
 #ifndef ERASURE_CASCADE_H
 #define ERASURE_CASCADE_H
 
+#include "events/receipt.h"
 #include "gate/authenticate.h"
 
 /* A service's word about its part of a customer's erasure; repeats are harmless. `context` is not used. ERR_MISSING: no such
@@ -19,7 +20,6 @@ struct cascade {
 void erasure_show_handle(struct request *rq, const struct caller *caller, void *cascade);    /* GET …/{id}/erasure */
 void erasure_receipt_handle(struct request *rq, const struct caller *caller, void *cascade); /* POST …/{participant} */
 
-#define PARTICIPANT_NAME_MAX 63
 bool participant_name_is_sound(struct str name);
 
 extern const struct statement

@@ -17,12 +17,11 @@ static enum err read_participant(const json_t *root, struct receipt *r, struct w
 
 static enum err read_status(const json_t *root, struct receipt *r, struct why *why)
 {
-    struct str status;
-    if (json_get_str(root, "status", &status) == OK) {
-        r->done = str_eq(status, STR("done"));
-        if (r->done || str_eq(status, STR("failed")))
-            return OK;
-    }
+    struct str status = STR("done");
+    enum err e = json_get_str(root, "status", &status);
+    r->done = str_eq(status, STR("done"));
+    if ((!e || e == ERR_MISSING) && (r->done || str_eq(status, STR("failed"))))
+        return OK;
     return why_set(why, ERR_INPUT, "status is neither done nor failed");
 }
 
@@ -55,9 +54,18 @@ static enum err read_error(const json_t *root, struct receipt *r, struct why *wh
         len += more;
     }
     memcpy(r->error, text, len);
-    if (len < all)
+    r->error_is_cut = len < all;
+    if (r->error_is_cut)
         memcpy(r->error + len, "…", sizeof "…");
     return OK;
+}
+
+enum err receipt_read_report(const json_t *body, struct receipt *ret, struct why *why)
+{
+    enum err e = read_status(body, ret, why);
+    if (e || (e = read_rows(body, ret, why)))
+        return e;
+    return read_error(body, ret, why);
 }
 
 enum err receipt_parse(struct str text, struct receipt *ret, struct why *why)
@@ -73,7 +81,11 @@ enum err receipt_parse(struct str text, struct receipt *ret, struct why *why)
     if (json_get_str(root, "customer_id", &id) || !str_is_uuid(id) || str_copy(id, r.customer_id, sizeof r.customer_id))
         return why_set(why, ERR_INPUT, "customer_id is not a UUID");
     enum err e = read_participant(root, &r, why);
-    if (e || (e = read_status(root, &r, why)) || (e = read_rows(root, &r, why)) || (e = read_error(root, &r, why)))
+    if (e)
+        return e;
+    if (!json_object_get(root, "status"))
+        return why_set(why, ERR_INPUT, "status is missing");
+    if ((e = receipt_read_report(root, &r, why)))
         return e;
     *ret = r;
     return OK;

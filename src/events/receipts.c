@@ -4,13 +4,13 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "base/stop.h"
 #include "events/broker.h"
 
 #define PREFETCH 100
@@ -18,8 +18,7 @@
 #define APPLY_NS (10 * NS_PER_S)
 #define CONNECT_NS (5 * NS_PER_S)
 #define CONFIRM_NS (30 * NS_PER_S)
-#define BACK_OFF_FIRST_MS 100
-#define BACK_OFF_MOST_MS 5000
+static const struct backoff reconnecting = {100 * NS_PER_MS, 5 * NS_PER_S};
 
 METRIC_COUNTER(taken, "reclaim_receipts_total", "Receipts taken from the queue.", "outcome");
 METRIC_COUNTER(redelivered, "reclaim_receipts_redelivered_total", "Receipts that had been delivered before.");
@@ -33,19 +32,6 @@ struct receipts {
     int stop_fd;
     bool outage_told, database_told;
 };
-
-static bool told_to_stop(struct receipts *r, int wait_ms)
-{
-    struct pollfd stop = {r->stop_fd, POLLIN, 0};
-    return poll(&stop, 1, wait_ms) > 0;
-}
-
-static int longer(int pause_ms)
-{
-    if (pause_ms == 0)
-        return BACK_OFF_FIRST_MS;
-    return pause_ms < BACK_OFF_MOST_MS / 2 ? pause_ms * 2 : BACK_OFF_MOST_MS;
-}
 
 static enum err apply_once(struct receipts *r, const struct receipt *receipt)
 {
@@ -64,7 +50,7 @@ static bool may_pass(enum err e)
  * it is not to be decided by us. */
 static enum err apply(struct receipts *r, const struct receipt *receipt)
 {
-    for (int pause_ms = 0;;) {
+    for (int failures = 1;; failures++) {
         enum err e = apply_once(r, receipt);
         if (!may_pass(e)) {
             r->database_told = false;
@@ -73,8 +59,7 @@ static enum err apply(struct receipts *r, const struct receipt *receipt)
         if (!r->database_told)
             log_warn("receipts wait for the database", F_STR("error", err_name(e)));
         r->database_told = true;
-        pause_ms = longer(pause_ms);
-        if (told_to_stop(r, pause_ms) || broker_beat(r->in))
+        if (stop_wait(r->stop_fd, (int)(backoff_ns(reconnecting, failures) / NS_PER_MS)) || broker_beat(r->in))
             return ERR_CLOSED;
     }
 }
@@ -143,7 +128,7 @@ static enum err consume(struct receipts *r, struct why *why)
         return e;
     r->outage_told = false;
     log_info("receipts connected");
-    while (!told_to_stop(r, 0)) {
+    while (!stop_is_raised(r->stop_fd)) {
         struct broker_delivery d = {0};
         e = broker_next(r->in, LOOK_NS, &d, why);
         if (e == ERR_TIMEOUT)
@@ -160,16 +145,16 @@ static enum err consume(struct receipts *r, struct why *why)
 static void *run(void *context)
 {
     struct receipts *r = context;
-    int pause_ms = 0;
-    while (!told_to_stop(r, pause_ms ? pause_ms / 2 + (int)random_below((uint32_t)pause_ms) : 0)) {
+    int failures = 0;
+    while (!stop_wait(r->stop_fd, backoff_jittered_ms(reconnecting, failures))) {
         struct why why = {""};
         int64_t began_ns = clock_ns();
         enum err e = consume(r, &why);
         broker_disconnect(r->in);
-        if (e && !r->outage_told && !told_to_stop(r, 0))
+        if (e && !r->outage_told && !stop_is_raised(r->stop_fd))
             log_warn("receipts wait for the broker", F_STR("reason", why.text));
         r->outage_told = true;
-        pause_ms = clock_ns() - began_ns > 10 * NS_PER_S ? BACK_OFF_FIRST_MS : longer(pause_ms);
+        failures = clock_ns() - began_ns > 10 * NS_PER_S ? 1 : failures + 1;
     }
     broker_disconnect(r->out);
     return NULL;
@@ -180,8 +165,7 @@ static void free_receipts(struct receipts *r)
     broker_free(r->in);
     broker_free(r->out);
     pg_free(r->pg);
-    if (r->stop_fd >= 0)
-        close(r->stop_fd);
+    stop_free(r->stop_fd);
     free(r);
 }
 
@@ -194,7 +178,7 @@ struct receipts *receipts_start(const struct receipts_config *config, struct why
     }
     r->config = *config;
     r->config.amqp_url = r->config.database_url = NULL; /* copied where they are needed */
-    r->stop_fd = eventfd(0, EFD_CLOEXEC);
+    r->stop_fd = stop_new();
     r->pg = pg_new(config->database_url, config->prepare);
     if (r->pg)
         pg_give_up_when(r->pg, r->stop_fd);
@@ -212,8 +196,7 @@ void receipts_stop(struct receipts *r)
 {
     if (!r)
         return;
-    uint64_t one = 1;
-    (void)!write(r->stop_fd, &one, sizeof one);
+    stop_raise(r->stop_fd);
     broker_interrupt(r->out);
     broker_interrupt(r->in);
     pthread_join(r->thread, NULL);
