@@ -1,4 +1,4 @@
-/* Private to src/enforce: what is asked of the database about calls. */
+/* Private to src/calls: what is asked of the database about calls. */
 #ifndef CALLS_STATEMENTS_H
 #define CALLS_STATEMENTS_H
 

@@ -1,4 +1,4 @@
-/* URL-safe base64 without padding, as tokens and keys are written. Private to src/auth. */
+/* URL-safe base64 without padding, as tokens and keys are written. Private to src/credentials. */
 #ifndef CREDENTIALS_BASE64URL_H
 #define CREDENTIALS_BASE64URL_H
 

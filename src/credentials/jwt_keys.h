@@ -1,4 +1,4 @@
-/* Private to src/auth: the keys that tokens are verified with, each bound to its algorithm. */
+/* Private to src/credentials: the keys that tokens are verified with, each bound to its algorithm. */
 #ifndef CREDENTIALS_JWT_KEYS_H
 #define CREDENTIALS_JWT_KEYS_H
 

@@ -1,5 +1,5 @@
 /* The end of a customer: when its grace is over, or at an admin's word. Both go the same way (reclaim.delete_customers):
- * one transaction that leaves nothing personal, and the receipts that the cascade (src/cascade) has to bring in. */
+ * one transaction that leaves nothing personal, and the receipts that the cascade (src/erasure) has to bring in. */
 #ifndef CUSTOMERS_EXPIRY_H
 #define CUSTOMERS_EXPIRY_H
 
