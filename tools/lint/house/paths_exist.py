@@ -20,6 +20,8 @@ def named(path, text):
     for pattern, base in ((FROM_ROOT, ""), (FROM_SRC, "src/")):
         for found in pattern.finditer(text):
             name = found[1].rstrip("./")
+            if base and re.match(rf"(?:{ROOTS})/", name):
+                continue  # found from the root
             if not re.search(r"[*{}…]|[A-Z]{2,}", name) and not NOT_OURS.match(name):
                 yield base, name, text.count("\n", 0, found.start()) + 1
 
