@@ -1,4 +1,4 @@
--- After the first migration has been taken back: what sql/search_path.sql and sql/ledger.sql did. Runs under the
+-- After the first step has been taken back: what sql/search_path.sql and sql/ledger.sql did. Runs under the
 -- migration lock, with only pg_catalog on the path. Stops when something that is not Reclaim's lies in the schema.
 DO $$
 DECLARE
@@ -37,5 +37,6 @@ EXCEPTION WHEN insufficient_privilege THEN
 END
 $$;
 
+DROP TABLE reclaim.schema_functions;
 DROP TABLE reclaim.schema_migrations;
 DROP SCHEMA reclaim;

@@ -1,5 +1,5 @@
--- The schema and the list of migrations applied to it. Runs under the migration lock, before any migration; harmless
--- when repeated.
+-- The schema, the list of steps applied to it, and which set of functions it has. Runs under the migration lock, before any
+-- step; harmless when repeated.
 DO $$
 BEGIN
   -- Asked first: CREATE SCHEMA IF NOT EXISTS wants rights on the database even when the schema is there.
@@ -15,6 +15,15 @@ BEGIN
       applied_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
     );
     REVOKE ALL ON reclaim.schema_migrations FROM PUBLIC;
+  END IF;
+  IF pg_catalog.to_regclass('reclaim.schema_functions') IS NULL THEN
+    CREATE TABLE reclaim.schema_functions (
+      number integer NOT NULL CHECK (number > 0), -- of the set; a program with a lower one leaves the functions alone
+      checksum text NOT NULL,                     -- SHA-256 of the set, in hex
+      applied_at timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp()
+    );
+    CREATE UNIQUE INDEX schema_functions_is_one_row ON reclaim.schema_functions ((true));
+    REVOKE ALL ON reclaim.schema_functions FROM PUBLIC;
   END IF;
 END
 $$;

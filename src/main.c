@@ -36,9 +36,9 @@ static const struct command {
      "the schema: up to date, looked at, or taken back",
      "Brings the schema of the database up to date. Safe to run while servers are running or starting.\n"
      "\n"
-     "  --status       lists the migrations and when each was applied\n"
+     "  --status       lists the steps and the set of functions, and when each was applied\n"
      "  --standalone   also creates a minimal auth schema and ownership tables where they are missing\n"
-     "  --down N       takes the last N migrations back, with the data they hold\n"
+     "  --down N       takes the last N steps back, with the data they hold\n"
      "  --config FILE  settings from an INI file; the environment wins\n",
      command_migrate},
     {"show", "show ID [--config FILE]", "one customer, as JSON",

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the C file that carries migrations, the API description and pages inside the program.
+"""Writes the C file that carries the SQL, the API description and pages inside the program.
 
 usage: embed.py ROOT OUTPUT
 
@@ -9,7 +9,7 @@ See src/base/embedded.h for what the file defines. OUTPUT is left alone when it 
 import sys
 from pathlib import Path
 
-PATTERNS = ["sql/*.sql", "sql/migrations/*.sql", "openapi/*.json", "web/**/*"]
+PATTERNS = ["sql/*.sql", "sql/tables/*.sql", "sql/functions/set", "sql/functions/*/*.sql", "openapi/*.json", "web/**/*"]
 
 # A question mark is escaped as well: two of them in a row may begin a trigraph.
 PLAIN = {byte for byte in range(0x20, 0x7F)} - set(b'"\\?')

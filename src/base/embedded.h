@@ -1,11 +1,11 @@
-/* Files of the repository that travel inside the program: migrations, the API description, pages. */
+/* Files of the repository that travel inside the program: the SQL, the API description, pages. */
 #ifndef BASE_EMBEDDED_H
 #define BASE_EMBEDDED_H
 
 #include "base/str.h"
 
 struct embedded {
-    const char *name; /* as in the repository: "sql/migrations/0001_foundation.up.sql" */
+    const char *name; /* as in the repository: "sql/tables/0001_installation.up.sql" */
     struct str bytes; /* a NUL follows, not counted */
 };
 

@@ -1,5 +1,5 @@
 /* The third layer: money. Nothing is charged to a frozen account for usage inside the freeze, nothing twice, and nothing
- * from before is lost. What decides is in the database, where the freeze itself is (sql/migrations/0009_billing.up.sql);
+ * from before is lost. What decides is in the database, where the freeze itself is (sql/functions/billing/);
  * admins ask for it here. */
 #ifndef BILLING_BILLING_H
 #define BILLING_BILLING_H

@@ -2,7 +2,7 @@
 
 #include "calls/calls.h"
 
-/* Locks the customer and inserts in statements of their own: see sql/migrations/0008_calls.up.sql. */
+/* Locks the customer and inserts in statements of their own: see sql/functions/calls/call_begin.sql. */
 const struct statement call_begin = {
     .name = "call_begin",
     .sql = "SELECT outcome, call, scheduled_us FROM reclaim.call_begin($1::uuid, $2, $3,"

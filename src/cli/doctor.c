@@ -135,16 +135,19 @@ static void tally(void *context, int version, const char *name, const char *appl
 
 static void look_at_schema(struct examination *x, struct pg *pg)
 {
-    const struct migration *all;
-    size_t count;
+    const struct schema *schema;
     struct why why = {""};
     struct schema_tally t = {0};
-    if (migrations_embedded(&all, &count, &why) ||
-        migrate_status(pg, all, count, clock_ns() + DATABASE_DEADLINE_NS, tally, &t, &why))
+    struct set_status set;
+    if (migrations_embedded(&schema, &why) ||
+        migrate_status(pg, schema, clock_ns() + DATABASE_DEADLINE_NS, tally, &t, &set, &why))
         fault(x, why.text);
-    else if (t.changed)
-        fault(x, "a migration was changed after it was applied: run the program version the database was made with");
-    else if (t.pending)
+    else if (t.changed || set.changed)
+        fault(
+            x,
+            "the schema was made by another build with the same numbers: run the program version the database was made "
+            "with");
+    else if (t.pending || set.applied < set.known)
         fault(x, "the schema is not up to date: run reclaim migrate");
     else
         well("schema", "up to date");

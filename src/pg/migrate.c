@@ -1,10 +1,8 @@
-#include "pg/migrate.h"
-
+#include <stdio.h>
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/digest.h"
-#include "pg/tx.h"
+#include "pg/migrate_inside.h"
 
 #define LOCK_PAUSE_MS 50
 #define UNLOCK_LIMIT_S 5
@@ -32,7 +30,8 @@ static const struct statement migrate_step = {
 };
 static const struct statement migrate_has_ledger = {
     .name = "migrate_has_ledger",
-    .sql = "SELECT pg_catalog.to_regclass('reclaim.schema_migrations') IS NOT NULL AS there",
+    .sql = "SELECT pg_catalog.to_regclass('reclaim.schema_migrations') IS NOT NULL"
+           " AND pg_catalog.to_regclass('reclaim.schema_functions') IS NOT NULL AS there",
     .params = 0,
     .columns = "there:bool",
 };
@@ -57,16 +56,16 @@ static const struct statement migrate_strike = {
     .columns = "",
 };
 
-static enum err refused(enum err e, const struct pg_call *call, struct why *why)
+enum err migrate_refused(enum err e, const struct pg_call *call, struct why *why)
 {
     return call->sqlstate[0] ? why_set(why, e, "the database refused %s (SQLSTATE %s)", call->ask->name, call->sqlstate)
                              : why_set(why, e, "%s: %s", call->ask->name, err_name(e));
 }
 
-static enum err ask(struct tx *tx, struct pg_call *call, struct why *why)
+enum err migrate_ask(struct tx *tx, struct pg_call *call, struct why *why)
 {
     enum err e = tx_trip(tx, call, 1);
-    return e ? refused(e, call, why) : OK;
+    return e ? migrate_refused(e, call, why) : OK;
 }
 
 static enum err run_file(struct pg *pg, const char *name, int64_t deadline_ns, struct why *why)
@@ -86,7 +85,7 @@ static enum err lock(struct pg *pg, int64_t deadline_ns, struct why *why)
         struct pg_call call = {.ask = &migrate_lock};
         enum err e = pg_ask(pg, &call, deadline_ns);
         if (e && !(e == ERR_TIMEOUT && taken))
-            return refused(e, &call, why);
+            return migrate_refused(e, &call, why);
         if (!e && pg_get_bool(&call, 0, 0))
             return OK;
         int ms = e ? 0 : clock_ms_until(deadline_ns, LOCK_PAUSE_MS);
@@ -104,12 +103,11 @@ static void unlock(struct pg *pg)
         pg_disconnect(pg); /* the lock goes with the session */
 }
 
-/* The caller has it roll back unless committed. */
-static enum err begin(struct pg *pg, struct tx **tx, int64_t deadline_ns, struct why *why)
+enum err migrate_begin(struct pg *pg, struct tx **tx, int64_t deadline_ns, struct why *why)
 {
     struct pg_call call = {.ask = &migrate_step};
     *tx = tx_begin(pg, deadline_ns);
-    return ask(*tx, &call, why);
+    return migrate_ask(*tx, &call, why);
 }
 
 static void hex_of(const struct migration *m, char into[DIGEST_HEX_LEN + 1])
@@ -126,36 +124,39 @@ static bool is_changed(const struct migration *m, const struct pg_call *ledger, 
 }
 
 /* The schema's version, once every applied migration is found to be the one known here. */
-static enum err check_ledger(const struct pg_call *ledger, const struct migration *all, size_t count, int *ret_version,
+static enum err check_ledger(const struct pg_call *ledger, const struct schema *schema, int *ret_version,
                              struct why *why)
 {
+    const struct migration *all = schema->steps;
     for (int row = 0; row < ledger->rows; row++) {
         if (pg_get_i64(ledger, row, 0) != row + 1)
             return why_set(why, ERR_INPUT,
                            "reclaim.schema_migrations lacks version %d below version %d: restore that row, or the "
                            "database from a backup",
                            row + 1, (int)pg_get_i64(ledger, row, 0));
-        if ((size_t)row >= count)
+        if ((size_t)row >= schema->count)
             return why_set(why, ERR_CONFLICT,
                            "the database is at version %d, this program knows versions up to %zu: use a newer program",
-                           (int)pg_get_i64(ledger, ledger->rows - 1, 0), count);
+                           (int)pg_get_i64(ledger, ledger->rows - 1, 0), schema->count);
         if (is_changed(&all[row], ledger, row))
             return why_set(why, ERR_INPUT,
                            MIGRATIONS_FOLDER
                            "%04d_%s.up.sql changed after it was applied (%s): bring the old file back and put "
-                           "what is new into a further migration",
+                           "what is new into a further step",
                            all[row].version, all[row].name, pg_get(ledger, row, 3).at);
     }
     *ret_version = ledger->rows;
     return OK;
 }
 
-static enum err read_version(struct tx *tx, const struct migration *all, size_t count, int *ret_version,
-                             struct why *why)
+static enum err read_version(struct tx *tx, const struct schema *schema, struct migrate_report *ret, struct why *why)
 {
-    struct pg_call ledger = {.ask = &migrate_ledger};
-    enum err e = ask(tx, &ledger, why);
-    return e ? e : check_ledger(&ledger, all, count, ret_version, why);
+    struct pg_call ledger = {.ask = &migrate_ledger}, set = {.ask = &migrate_read_set};
+    enum err e;
+    if ((e = migrate_ask(tx, &ledger, why)) || (e = check_ledger(&ledger, schema, &ret->before, why)) ||
+        (e = migrate_ask(tx, &set, why)))
+        return e;
+    return set_compare(&set, schema->set, &ret->set_before, why);
 }
 
 /* Prefixes what PostgreSQL says with the file it says it about. */
@@ -168,23 +169,22 @@ static enum err run_script(struct pg *pg, const struct migration *m, bool up, in
              : OK;
 }
 
-static enum err commit(struct tx *tx, struct why *why)
+enum err migrate_commit(struct tx *tx, struct why *why)
 {
     enum err e = tx_commit(tx, NULL, 0);
     return e ? why_set(why, e, "the migration was not committed: %s", err_name(e)) : OK;
 }
 
-/* Makes sure that the ledger is there. *ret_version is what it says. */
-static enum err prepare(struct pg *pg, const struct migration *all, size_t count, int64_t deadline_ns, int *ret_version,
+/* Makes sure that the ledger is there, and reads it. */
+static enum err prepare(struct pg *pg, const struct schema *schema, int64_t deadline_ns, struct migrate_report *ret,
                         struct why *why)
 {
     AUTO(tx) struct tx *tx = NULL;
     enum err e;
-    if ((e = begin(pg, &tx, deadline_ns, why)) || (e = run_file(pg, "sql/ledger.sql", deadline_ns, why)) ||
-        (e = read_version(tx, all, count, ret_version, why)) ||
-        (e = run_file(pg, "sql/search_path.sql", deadline_ns, why)))
+    if ((e = migrate_begin(pg, &tx, deadline_ns, why)) || (e = run_file(pg, "sql/ledger.sql", deadline_ns, why)) ||
+        (e = read_version(tx, schema, ret, why)) || (e = run_file(pg, "sql/search_path.sql", deadline_ns, why)))
         return e;
-    return commit(tx, why);
+    return migrate_commit(tx, why);
 }
 
 static enum err step_up(struct pg *pg, const struct migration *m, int64_t deadline_ns, struct why *why)
@@ -194,39 +194,57 @@ static enum err step_up(struct pg *pg, const struct migration *m, int64_t deadli
     hex_of(m, checksum);
     struct pg_call enter = {.ask = &migrate_enter, .args = {pg_i64(m->version), pg_text(m->name), pg_text(checksum)}};
     enum err e;
-    if ((e = begin(pg, &tx, deadline_ns, why)) || (e = run_script(pg, m, true, deadline_ns, why)) ||
-        (e = ask(tx, &enter, why)))
+    if ((e = migrate_begin(pg, &tx, deadline_ns, why)) || (e = run_script(pg, m, true, deadline_ns, why)) ||
+        (e = migrate_ask(tx, &enter, why)))
         return e;
-    return commit(tx, why);
+    return migrate_commit(tx, why);
 }
 
-enum err migrate_up(struct pg *pg, const struct migration *all, size_t count, int64_t deadline_ns,
-                    struct migrate_report *ret, struct why *why)
+enum err migrate_up(struct pg *pg, const struct schema *schema, int64_t deadline_ns, struct migrate_report *ret,
+                    struct why *why)
 {
     struct migrate_report report = {0};
     enum err e = lock(pg, deadline_ns, why);
     if (e)
         return e;
-    e = prepare(pg, all, count, deadline_ns, &report.before, why);
-    for (report.after = report.before; !e && (size_t)report.after < count; report.after++)
-        e = step_up(pg, &all[report.after], deadline_ns, why);
+    e = prepare(pg, schema, deadline_ns, &report, why);
+    for (report.after = report.before; !e && (size_t)report.after < schema->count; report.after++)
+        e = step_up(pg, &schema->steps[report.after], deadline_ns, why);
+    report.set_after = report.set_before;
+    if (!e && schema->set && schema->set->number > report.set_before) {
+        e = set_apply(pg, schema->set, deadline_ns, why);
+        report.set_after = schema->set->number;
+    }
     unlock(pg);
     if (!e)
         *ret = report;
     return e;
 }
 
-static enum err look(struct pg *pg, const struct migration *all, size_t count, int64_t deadline_ns, bool *ret_there,
-                     int *ret_version, struct why *why)
+/* What stands in the database: nothing, or versions that are known here. */
+static enum err look(struct pg *pg, const struct schema *schema, int64_t deadline_ns, bool *ret_there,
+                     struct migrate_report *ret, struct why *why)
 {
-    struct pg_call has = {.ask = &migrate_has_ledger}, ledger = {.ask = &migrate_ledger};
+    struct pg_call has = {.ask = &migrate_has_ledger}, ledger = {.ask = &migrate_ledger},
+                   set = {.ask = &migrate_read_set};
     enum err e = pg_ask(pg, &has, deadline_ns);
     if (e)
-        return refused(e, &has, why);
+        return migrate_refused(e, &has, why);
     *ret_there = pg_get_bool(&has, 0, 0);
-    if (*ret_there && (e = pg_ask(pg, &ledger, deadline_ns)))
-        return refused(e, &ledger, why);
-    return check_ledger(&ledger, all, count, ret_version, why);
+    if (!*ret_there)
+        return OK;
+    if ((e = pg_ask(pg, &ledger, deadline_ns)))
+        return migrate_refused(e, &ledger, why);
+    if ((e = check_ledger(&ledger, schema, &ret->before, why)))
+        return e;
+    if ((e = pg_ask(pg, &set, deadline_ns)))
+        return migrate_refused(e, &set, why);
+    ret->set_before = set.rows > 0 ? (int)pg_get_i64(&set, 0, 0) : 0;
+    if (schema->set && ret->set_before > schema->set->number)
+        return why_set(why, ERR_CONFLICT,
+                       "the functions in the database are set %d, this program knows set %d: use a newer program",
+                       ret->set_before, schema->set->number);
+    return OK;
 }
 
 /* Nothing is applied, but the schema is there. */
@@ -234,66 +252,81 @@ static enum err leave(struct pg *pg, int64_t deadline_ns, struct why *why)
 {
     AUTO(tx) struct tx *tx = NULL;
     enum err e;
-    if ((e = begin(pg, &tx, deadline_ns, why)) || (e = run_file(pg, "sql/leave.sql", deadline_ns, why)))
+    if ((e = migrate_begin(pg, &tx, deadline_ns, why)) || (e = run_file(pg, "sql/leave.sql", deadline_ns, why)))
         return e;
-    return commit(tx, why);
+    return migrate_commit(tx, why);
 }
 
-/* With the first migration goes the schema. */
-static enum err step_down(struct pg *pg, const struct migration *m, int64_t deadline_ns, struct why *why)
+/* With the first step goes the schema; before the first that goes, the functions, `set`, which work on all of them. */
+static enum err step_down(struct pg *pg, const struct migration *m, const struct function_set *set, int64_t deadline_ns,
+                          struct why *why)
 {
     AUTO(tx) struct tx *tx = NULL;
     struct pg_call strike = {.ask = &migrate_strike, .args = {pg_i64(m->version)}};
     enum err e;
-    if ((e = begin(pg, &tx, deadline_ns, why)) || (e = run_script(pg, m, false, deadline_ns, why)) ||
-        (e = ask(tx, &strike, why)) || (m->version == 1 && (e = run_file(pg, "sql/leave.sql", deadline_ns, why))))
+    if ((e = migrate_begin(pg, &tx, deadline_ns, why)) ||
+        (set != NULL && (e = set_remove(pg, tx, set, deadline_ns, why))) ||
+        (e = run_script(pg, m, false, deadline_ns, why)) || (e = migrate_ask(tx, &strike, why)) ||
+        (m->version == 1 && (e = run_file(pg, "sql/leave.sql", deadline_ns, why))))
         return e;
-    return commit(tx, why);
+    return migrate_commit(tx, why);
 }
 
-enum err migrate_down(struct pg *pg, const struct migration *all, size_t count, int steps, int64_t deadline_ns,
+enum err migrate_down(struct pg *pg, const struct schema *schema, int steps, int64_t deadline_ns,
                       struct migrate_report *ret, struct why *why)
 {
     if (steps < 1)
-        return why_set(why, ERR_INPUT, "the number of migrations to take back must be at least 1");
+        return why_set(why, ERR_INPUT, "the number of steps to take back must be at least 1");
     struct migrate_report report = {0};
     bool there = false;
     enum err e = lock(pg, deadline_ns, why);
     if (e)
         return e;
-    e = look(pg, all, count, deadline_ns, &there, &report.before, why);
+    e = look(pg, schema, deadline_ns, &there, &report, why);
     if (!e && there && report.before == 0)
         e = leave(pg, deadline_ns, why);
     int target = report.before > steps ? report.before - steps : 0;
     for (report.after = report.before; !e && report.after > target; report.after--)
-        e = step_down(pg, &all[report.after - 1], deadline_ns, why);
+        e = step_down(pg, &schema->steps[report.after - 1], report.after == report.before ? schema->set : NULL,
+                      deadline_ns, why);
     unlock(pg);
     if (!e)
         *ret = report;
     return e;
 }
 
-enum err migrate_status(struct pg *pg, const struct migration *all, size_t count, int64_t deadline_ns,
+enum err migrate_status(struct pg *pg, const struct schema *schema, int64_t deadline_ns,
                         void (*each)(void *context, int version, const char *name, const char *applied_at,
                                      bool changed),
-                        void *context, struct why *why)
+                        void *context, struct set_status *ret_set, struct why *why)
 {
-    struct pg_call has = {.ask = &migrate_has_ledger}, ledger = {.ask = &migrate_ledger};
+    struct pg_call has = {.ask = &migrate_has_ledger}, ledger = {.ask = &migrate_ledger},
+                   set = {.ask = &migrate_read_set};
+    const struct migration *all = schema->steps;
     enum err e = pg_ask(pg, &has, deadline_ns);
     if (e)
-        return refused(e, &has, why);
-    if (pg_get_bool(&has, 0, 0) && (e = pg_ask(pg, &ledger, deadline_ns)))
-        return refused(e, &ledger, why);
+        return migrate_refused(e, &has, why);
+    bool there = pg_get_bool(&has, 0, 0);
+    if (there && (e = pg_ask(pg, &ledger, deadline_ns)))
+        return migrate_refused(e, &ledger, why);
     int row = 0;
-    for (size_t i = 0; i < count || row < ledger.rows;) {
+    for (size_t i = 0; i < schema->count || row < ledger.rows;) {
         int64_t applied = row < ledger.rows ? pg_get_i64(&ledger, row, 0) : INT64_MAX;
-        bool is_known = i < count && all[i].version <= applied;
+        bool is_known = i < schema->count && all[i].version <= applied;
         bool is_applied = !is_known || all[i].version == applied;
         each(context, is_known ? all[i].version : (int)applied, is_known ? all[i].name : pg_get(&ledger, row, 1).at,
              is_applied ? pg_get(&ledger, row, 3).at : NULL,
              is_known && is_applied && is_changed(&all[i], &ledger, row));
         i += is_known;
         row += is_applied;
+    }
+    if (there && (e = pg_ask(pg, &set, deadline_ns)))
+        return migrate_refused(e, &set, why);
+    *ret_set = (struct set_status){.known = schema->set ? schema->set->number : 0};
+    if (set.rows > 0) {
+        ret_set->applied = (int)pg_get_i64(&set, 0, 0);
+        ret_set->changed = set_compare(&set, schema->set, &ret_set->applied, NULL) != OK;
+        (void)snprintf(ret_set->applied_at, sizeof ret_set->applied_at, "%s", pg_get(&set, 0, 2).at);
     }
     return OK;
 }
@@ -302,9 +335,9 @@ static enum err make_standalone(struct pg *pg, int64_t deadline_ns, struct why *
 {
     AUTO(tx) struct tx *tx = NULL;
     enum err e;
-    if ((e = begin(pg, &tx, deadline_ns, why)) || (e = run_file(pg, "sql/standalone.sql", deadline_ns, why)))
+    if ((e = migrate_begin(pg, &tx, deadline_ns, why)) || (e = run_file(pg, "sql/standalone.sql", deadline_ns, why)))
         return e;
-    return commit(tx, why);
+    return migrate_commit(tx, why);
 }
 
 enum err migrate_standalone(struct pg *pg, int64_t deadline_ns, struct why *why)

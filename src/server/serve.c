@@ -212,6 +212,17 @@ static enum err fill_demo(struct pg *pg, struct why *why)
     return pg_script(pg, people->bytes.at, clock_ns() + DATABASE_DEADLINE_NS, why);
 }
 
+static void log_migration(const struct schema *schema, const struct migrate_report *report)
+{
+    if (report->after != report->before)
+        log_info("schema migrated", F_INT("from", report->before), F_INT("to", report->after));
+    if (report->set_after != report->set_before)
+        log_info("functions replaced", F_INT("from", report->set_before), F_INT("to", report->set_after));
+    else if (report->set_after > schema->set->number)
+        log_info("the functions in the database are newer than this program's, and stay",
+                 F_INT("theirs", report->set_after), F_INT("ours", schema->set->number));
+}
+
 static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
 {
     const struct settings *s = settings_now(app);
@@ -220,13 +231,11 @@ static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
     if (app->cluster && (e = migrate_standalone(pg, deadline_ns, why)))
         return e;
     if (s->migrate) {
-        const struct migration *all;
-        size_t count;
+        const struct schema *schema;
         struct migrate_report report;
-        if ((e = migrations_embedded(&all, &count, why)) || (e = migrate_up(pg, all, count, deadline_ns, &report, why)))
+        if ((e = migrations_embedded(&schema, why)) || (e = migrate_up(pg, schema, deadline_ns, &report, why)))
             return e;
-        if (report.after != report.before)
-            log_info("schema migrated", F_INT("from", report.before), F_INT("to", report.after));
+        log_migration(schema, &report);
     }
     return app->demo ? fill_demo(pg, why) : OK;
 }

@@ -111,9 +111,11 @@ describe('the schema', () => {
     const earlier = await run(t, ['migrate', '--status'], { database: db });
     assert.equal(earlier.code, 0, earlier.stderr);
     assert.match(earlier.stdout, /0001 .*not applied/);
+    assert.match(earlier.stdout, /^functions, set \d+: not applied/m);
     await run(t, ['migrate'], { database: db });
     const later = await run(t, ['migrate', '--status'], { database: db });
     assert.match(later.stdout, /0001 .*20\d\d-/);
+    assert.match(later.stdout, /^functions, set \d+: 20\d\d-/m);
     assert.doesNotMatch(later.stdout, /not applied/);
   });
 
@@ -153,6 +155,68 @@ describe('the schema', () => {
     const server = await serve(t, { database: db, wait: 'nothing' });
     assert.equal((await server.ended()).code, 1);
     assert.match(server.tail(), /newer/);
+  });
+
+  const changed = `create or replace function reclaim.rfc3339(p_time timestamptz) returns text language sql as $$ select 'changed' $$`;
+  const isChanged = async (db) => (await db.query(`select reclaim.rfc3339(now()) as text`))[0].text === 'changed';
+
+  it('with functions newer than the program keeps them, and is served', async (t) => {
+    const db = await cluster.database(t);
+    await run(t, ['migrate'], { database: db });
+    await db.query(`${changed}; update reclaim.schema_functions set number = number + 1, checksum = 'newer'`);
+    const server = await serve(t, { database: db });
+    assert.equal(server.events('the functions in the database are newer than this program\'s, and stay').length, 1);
+    await server.stop();
+    assert.equal(await isChanged(db), true);
+    assert.match((await run(t, ['migrate', '--status'], { database: db })).stdout, /^functions, set \d+: 20\d\d.*, this program has set \d+$/m);
+    const down = await run(t, ['migrate', '--down', '1'], { database: db });
+    assert.equal(down.code, 1);
+    assert.match(down.stderr, /newer program/);
+  });
+
+  it('with functions older than the program gets new ones at the next start', async (t) => {
+    const db = await cluster.database(t);
+    await run(t, ['migrate'], { database: db });
+    await db.query(`${changed}; alter table reclaim.schema_functions drop constraint schema_functions_number_check;
+      update reclaim.schema_functions set number = number - 1, checksum = 'older'`);
+    const server = await serve(t, { database: db });
+    assert.equal(server.events('functions replaced').length, 1);
+    await server.stop();
+    assert.equal(await isChanged(db), false);
+  });
+
+  it('left without functions and triggers by a crash gets them at the next start', async (t) => {
+    const db = await cluster.database(t);
+    await run(t, ['migrate'], { database: db });
+    await db.query(`drop trigger customer_settle on reclaim.customer_customers; drop function reclaim.remind; delete from reclaim.schema_functions`);
+    const server = await serve(t, { database: db });
+    const [{ status }] = await db.query(`insert into reclaim.customer_customers (status) values ('') returning status`);
+    assert.equal(status, 'active');
+    await server.stop();
+  });
+
+  it('with other functions of the same number stops the start', async (t) => {
+    const db = await cluster.database(t);
+    await run(t, ['migrate'], { database: db });
+    await db.query(`update reclaim.schema_functions set checksum = 'other'`);
+    const server = await serve(t, { database: db, wait: 'nothing' });
+    assert.equal((await server.ended()).code, 1);
+    assert.match(server.tail(), /another set with the same number.*sql-set --write/);
+    assert.match((await run(t, ['migrate', '--status'], { database: db })).stdout, /^functions, set \d+: .*CHANGED/m);
+  });
+
+  it('gets new functions from its owner only', async (t) => {
+    const db = await cluster.database(t);
+    await run(t, ['migrate'], { database: db });
+    await db.query(`create role few_rights login; grant usage on schema reclaim to few_rights;
+      grant select, insert, update, delete on all tables in schema reclaim to few_rights`);
+    const as = db.url.replace('postgres@', 'few_rights@');
+    assert.equal((await run(t, ['migrate'], { database: as })).code, 0, 'nothing to do needs no right');
+    await db.query('delete from reclaim.schema_functions');
+    const refused = await run(t, ['migrate'], { database: as });
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /sql\/functions\/.*\.sql: .*(owner|permission)/);
+    assert.equal((await run(t, ['migrate'], { database: db })).code, 0);
   });
 
   it('is left alone with RECLAIM_MIGRATE=off', async (t) => {

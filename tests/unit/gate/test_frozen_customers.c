@@ -26,14 +26,13 @@ static void start(void)
 
 static int set_up(void **state UNUSED)
 {
-    const struct migration *all;
-    size_t count;
+    const struct schema *schema;
     struct migrate_report report;
     struct why why = {""};
     server = server_start("fsync=off");
     pg = must_connect(server_url(server), PG_PREPARE_OFF);
-    assert_int_equal(migrations_embedded(&all, &count, &why), OK);
-    assert_int_equal(migrate_up(pg, all, count, clock_ns() + 2 * PATIENCE_NS, &report, &why), OK);
+    assert_int_equal(migrations_embedded(&schema, &why), OK);
+    assert_int_equal(migrate_up(pg, schema, clock_ns() + 2 * PATIENCE_NS, &report, &why), OK);
     credentials = credential_cache_new(4096);
     start();
     return 0;

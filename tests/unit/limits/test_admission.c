@@ -30,14 +30,13 @@ static void set_clock(int64_t us)
 
 static int set_up(void **state UNUSED)
 {
-    const struct migration *all;
-    size_t count;
+    const struct schema *schema;
     struct migrate_report report;
     struct why why = {""};
     server = server_start("synchronous_commit=off");
     pg = must_connect(server_url(server), PG_PREPARE_OFF);
-    assert_int_equal(migrations_embedded(&all, &count, &why), OK);
-    assert_int_equal(migrate_up(pg, all, count, clock_ns() + 60 * NS_PER_S, &report, &why), OK);
+    assert_int_equal(migrations_embedded(&schema, &why), OK);
+    assert_int_equal(migrate_up(pg, schema, clock_ns() + 60 * NS_PER_S, &report, &why), OK);
     must_run(pg, "CREATE TABLE public.test_clock (us int8); INSERT INTO public.test_clock VALUES (0);"
                  "CREATE OR REPLACE FUNCTION reclaim.limit_clock() RETURNS timestamptz LANGUAGE sql VOLATILE AS"
                  " 'SELECT ''2030-01-01Z''::timestamptz + us * ''1 us''::interval FROM public.test_clock'");

@@ -1,5 +1,3 @@
-#include "pg/migrate.h"
-
 #include <fcntl.h>
 #include <glob.h>
 #include <pthread.h>
@@ -17,99 +15,10 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "migrate_scene.h"
 #include "server.h"
 
 #define AT_ONCE 10
-
-static int64_t soon(void)
-{
-    return clock_ns() + 60 * NS_PER_S;
-}
-
-/* An empty database, gone after the test, of a role that is no superuser. */
-struct scene {
-    char name[64];
-    char url[256];
-    struct pg *pg;
-};
-
-static void admin(const char *format, ...) PRINTF_LIKE(1, 2);
-
-static void admin(const char *format, ...)
-{
-    char sql[1024];
-    va_list args;
-    va_start(args, format);
-    (void)vsnprintf(sql, sizeof sql, format, args);
-    va_end(args);
-    struct pg *pg = must_connect(shared_url(), PG_PREPARE_OFF);
-    must_run(pg, sql);
-    pg_free(pg);
-}
-
-static int begin(void **state)
-{
-    static int number;
-    struct scene *s = calloc(1, sizeof *s);
-    if (!s)
-        return -1;
-    (void)snprintf(s->name, sizeof s->name, "migrate_%d_%d", (int)getpid(), ++number);
-    admin("CREATE ROLE %s LOGIN", s->name);
-    admin("CREATE DATABASE %s OWNER %s", s->name, s->name);
-    (void)snprintf(s->url, sizeof s->url, "%s&dbname=%s&user=%s", shared_url(), s->name, s->name);
-    s->pg = must_connect(s->url, PG_PREPARE_AUTO);
-    *state = s;
-    return 0;
-}
-
-static int end(void **state)
-{
-    struct scene *s = *state;
-    pg_free(s->pg);
-    admin("DROP DATABASE %s WITH (FORCE)", s->name);
-    admin("DROP ROLE %s", s->name);
-    free(s);
-    return 0;
-}
-
-static void again(struct scene *s)
-{
-    pg_free(s->pg);
-    s->pg = must_connect(s->url, PG_PREPARE_AUTO);
-}
-
-/* The first field, as a session of its own sees it. */
-static void expect(const struct scene *s, const char *sql, const char *expected)
-{
-    struct pg *pg = must_connect(s->url, PG_PREPARE_OFF);
-    struct statement ask = {"expect", sql, 0, ""};
-    struct pg_call call = {.ask = &ask};
-    if (pg_ask(pg, &call, soon()))
-        fail_msg("SQLSTATE %s: %s", call.sqlstate, sql);
-    struct str got = pg_get(&call, 0, 0);
-    assert_string_equal(got.at ? got.at : "(null)", expected);
-    pg_free(pg);
-}
-
-static struct migrate_report must_up(struct pg *pg, const struct migration *all, size_t count)
-{
-    struct why why = {""};
-    struct migrate_report report = {-1, -1};
-    enum err e = migrate_up(pg, all, count, soon(), &report, &why);
-    if (e)
-        fail_msg("%s: %s", err_name(e), why.text);
-    return report;
-}
-
-static struct migrate_report must_down(struct pg *pg, const struct migration *all, size_t count, int steps)
-{
-    struct why why = {""};
-    struct migrate_report report = {-1, -1};
-    enum err e = migrate_down(pg, all, count, steps, soon(), &report, &why);
-    if (e)
-        fail_msg("%s: %s", err_name(e), why.text);
-    return report;
-}
 
 /* What pg_dump tells of the database, and what is set for its role. */
 static void snapshot(const struct scene *s, struct buf *into)
@@ -170,62 +79,62 @@ static const struct migration three[] = {
      STR("DROP VIEW reclaim.v; DROP INDEX reclaim.a_t;")},
 };
 
-static void go_through_every_version(struct scene *s, const struct migration *all, size_t count)
+/* The functions work on all tables: below the newest version there are none. */
+static void go_through_every_version(struct scene *s, const struct schema *schema)
 {
+    size_t count = schema->count;
     AUTO(buf) struct buf empty = buf_new(1 << 20), newest = buf_new(1 << 20);
     snapshot(s, &empty);
-    must_up(s->pg, all, count);
+    must_go_up(s->pg, schema);
     snapshot(s, &newest);
     assert_false(str_eq(buf_str(&empty), buf_str(&newest)));
     for (size_t from = 0; from <= count; from++) {
         AUTO(buf) struct buf here = buf_new(1 << 20), back = buf_new(1 << 20), up = buf_new(1 << 20);
-        must_down(s->pg, all, count, (int)count);
+        must_go_down(s->pg, schema, (int)count);
         snapshot(s, &here);
         expect_same(&here, &empty);
         buf_clear(&here);
         if (from > 0) {
-            struct migrate_report report = must_up(s->pg, all, from);
+            struct migrate_report report = must_up(s->pg, schema->steps, from);
             assert_int_equal(report.before, 0);
             assert_int_equal(report.after, (int)from);
         }
         snapshot(s, &here);
-        struct migrate_report report = must_up(s->pg, all, count);
+        struct migrate_report report = must_go_up(s->pg, schema);
         assert_int_equal(report.before, (int)from);
         assert_int_equal(report.after, (int)count);
         snapshot(s, &up);
         expect_same(&up, &newest);
         if (from == count)
             break;
-        report = must_down(s->pg, all, count, (int)(count - from));
+        report = must_go_down(s->pg, schema, (int)(count - from));
         assert_int_equal(report.before, (int)count);
         assert_int_equal(report.after, (int)from);
         snapshot(s, &back);
         expect_same(&back, &here);
-        must_up(s->pg, all, count);
+        must_go_up(s->pg, schema);
     }
 }
 
 static void every_version_leads_to_the_newest_and_back(void **state)
 {
-    go_through_every_version(*state, three, COUNT_OF(three));
+    go_through_every_version(*state, STEPS(three, COUNT_OF(three)));
 }
 
 static void every_embedded_version_leads_to_the_newest_and_back(void **state)
 {
-    const struct migration *all;
-    size_t count;
-    assert_int_equal(migrations_embedded(&all, &count, NULL), OK);
-    assert_true(count > 0);
-    go_through_every_version(*state, all, count);
+    const struct schema *schema;
+    assert_int_equal(migrations_embedded(&schema, NULL), OK);
+    assert_true(schema->count > 0 && schema->set->count > 0);
+    go_through_every_version(*state, schema);
 }
 
 static void the_schema_is_closed_to_public(void **state)
 {
     struct scene *s = *state;
-    const struct migration *all;
-    size_t count;
-    assert_int_equal(migrations_embedded(&all, &count, NULL), OK);
-    must_up(s->pg, all, count);
+    const struct schema *schema;
+    assert_int_equal(migrations_embedded(&schema, NULL), OK);
+    must_go_up(s->pg, schema);
     expect(s, "SELECT pg_catalog.has_schema_privilege('public', 'reclaim', 'USAGE, CREATE')", "f");
     static const char open_functions[] =
         "SELECT pg_catalog.count(*) FROM pg_catalog.pg_proc WHERE pronamespace = 'reclaim'::regnamespace"
@@ -246,10 +155,10 @@ static void a_file_that_changed_is_named_and_nothing_happens(void **state)
     snapshot(s, &before);
     struct migrate_report report;
     struct why why;
-    assert_int_equal(migrate_up(s->pg, changed, COUNT_OF(changed), soon(), &report, &why), ERR_INPUT);
-    assert_non_null(strstr(why.text, "sql/migrations/0002_two.up.sql"));
-    assert_int_equal(migrate_down(s->pg, changed, COUNT_OF(changed), 1, soon(), &report, &why), ERR_INPUT);
-    assert_non_null(strstr(why.text, "sql/migrations/0002_two.up.sql"));
+    assert_int_equal(migrate_up(s->pg, STEPS(changed, COUNT_OF(changed)), soon(), &report, &why), ERR_INPUT);
+    assert_non_null(strstr(why.text, "sql/tables/0002_two.up.sql"));
+    assert_int_equal(migrate_down(s->pg, STEPS(changed, COUNT_OF(changed)), 1, soon(), &report, &why), ERR_INPUT);
+    assert_non_null(strstr(why.text, "sql/tables/0002_two.up.sql"));
     snapshot(s, &after);
     expect_same(&before, &after);
     must_up(s->pg, three, COUNT_OF(three)); /* the lock is free again */
@@ -262,9 +171,9 @@ static void a_gap_in_what_was_applied_stops_everything(void **state)
     must_run(s->pg, "DELETE FROM reclaim.schema_migrations WHERE version = 2");
     struct migrate_report report;
     struct why why;
-    assert_int_equal(migrate_up(s->pg, three, COUNT_OF(three), soon(), &report, &why), ERR_INPUT);
+    assert_int_equal(migrate_up(s->pg, STEPS(three, COUNT_OF(three)), soon(), &report, &why), ERR_INPUT);
     assert_non_null(strstr(why.text, "version 2"));
-    assert_int_equal(migrate_down(s->pg, three, COUNT_OF(three), 1, soon(), &report, &why), ERR_INPUT);
+    assert_int_equal(migrate_down(s->pg, STEPS(three, COUNT_OF(three)), 1, soon(), &report, &why), ERR_INPUT);
 }
 
 static void a_database_newer_than_the_program_is_left_alone(void **state)
@@ -275,9 +184,9 @@ static void a_database_newer_than_the_program_is_left_alone(void **state)
     snapshot(s, &before);
     struct migrate_report report;
     struct why why;
-    assert_int_equal(migrate_up(s->pg, three, 2, soon(), &report, &why), ERR_CONFLICT);
+    assert_int_equal(migrate_up(s->pg, STEPS(three, 2), soon(), &report, &why), ERR_CONFLICT);
     assert_non_null(strstr(why.text, "version 3"));
-    assert_int_equal(migrate_down(s->pg, three, 2, 1, soon(), &report, &why), ERR_CONFLICT);
+    assert_int_equal(migrate_down(s->pg, STEPS(three, 2), 1, soon(), &report, &why), ERR_CONFLICT);
     snapshot(s, &after);
     expect_same(&before, &after);
 }
@@ -292,8 +201,8 @@ static void a_migration_that_fails_leaves_no_trace_and_says_why(void **state)
     snapshot(s, &before);
     struct migrate_report report;
     struct why why;
-    assert_int_equal(migrate_up(s->pg, bad, COUNT_OF(bad), soon(), &report, &why), ERR_DATABASE);
-    assert_non_null(strstr(why.text, "sql/migrations/0002_bad.up.sql"));
+    assert_int_equal(migrate_up(s->pg, STEPS(bad, COUNT_OF(bad)), soon(), &report, &why), ERR_DATABASE);
+    assert_non_null(strstr(why.text, "sql/tables/0002_bad.up.sql"));
     assert_non_null(strstr(why.text, "division by zero"));
     snapshot(s, &after);
     expect_same(&before, &after);
@@ -307,7 +216,7 @@ static void a_first_migration_that_fails_can_be_left_behind(void **state)
     AUTO(buf) struct buf before = buf_new(1 << 20), after = buf_new(1 << 20);
     snapshot(s, &before);
     struct migrate_report report;
-    assert_int_equal(migrate_up(s->pg, &bad, 1, soon(), &report, NULL), ERR_DATABASE);
+    assert_int_equal(migrate_up(s->pg, STEPS(&bad, 1), soon(), &report, NULL), ERR_DATABASE);
     must_down(s->pg, three, COUNT_OF(three), 1);
     snapshot(s, &after);
     expect_same(&before, &after);
@@ -320,7 +229,7 @@ static void what_is_not_ours_is_never_dropped_with_the_schema(void **state)
     must_run(s->pg, "CREATE TABLE reclaim.someone_elses (n int)");
     struct migrate_report report;
     struct why why;
-    assert_int_equal(migrate_down(s->pg, three, COUNT_OF(three), 3, soon(), &report, &why), ERR_DATABASE);
+    assert_int_equal(migrate_down(s->pg, STEPS(three, COUNT_OF(three)), 3, soon(), &report, &why), ERR_DATABASE);
     expect(s, "SELECT pg_catalog.to_regclass('reclaim.someone_elses') IS NOT NULL", "t");
     expect(s, "SELECT pg_catalog.max(version) FROM reclaim.schema_migrations", "1");
 }
@@ -341,7 +250,8 @@ static void an_instance_killed_in_the_middle_is_made_good_by_the_next(void **sta
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         struct migrate_report report;
         struct pg *pg = pg_new(s->url, PG_PREPARE_AUTO);
-        if (!pg || pg_connect(pg, soon(), NULL) || migrate_up(pg, slow, 2, clock_ns() + 3600 * NS_PER_S, &report, NULL))
+        if (!pg || pg_connect(pg, soon(), NULL) ||
+            migrate_up(pg, STEPS(slow, 2), clock_ns() + 3600 * NS_PER_S, &report, NULL))
             _exit(1);
         _exit(0);
     }
@@ -366,7 +276,7 @@ static void whoever_waits_too_long_for_another_instance_is_told(void **state)
     must_run(other, "SELECT pg_advisory_lock(1919247212, 1)");
     struct migrate_report report;
     struct why why;
-    enum err e = migrate_up(s->pg, three, COUNT_OF(three), clock_ns() + NS_PER_S / 2, &report, &why);
+    enum err e = migrate_up(s->pg, STEPS(three, COUNT_OF(three)), clock_ns() + NS_PER_S / 2, &report, &why);
     assert_int_equal(e, ERR_TIMEOUT);
     assert_non_null(strstr(why.text, "another instance"));
     expect(s, "SELECT pg_catalog.to_regnamespace('reclaim') IS NULL", "t");
@@ -381,7 +291,7 @@ static void a_lock_is_never_left_behind(void **state)
     struct migration bad = {1, "bad", STR("SELECT 1 / 0;"), STR("SELECT 1;")};
     must_up(s->pg, three, COUNT_OF(three));
     must_down(s->pg, three, COUNT_OF(three), 3);
-    assert_int_equal(migrate_up(s->pg, &bad, 1, soon(), &report, NULL), ERR_DATABASE);
+    assert_int_equal(migrate_up(s->pg, STEPS(&bad, 1), soon(), &report, NULL), ERR_DATABASE);
     assert_int_equal(migrate_standalone(s->pg, soon(), NULL), OK);
     expect(s, "SELECT pg_catalog.count(*) FROM pg_catalog.pg_locks WHERE locktype = 'advisory'", "0");
 }
@@ -397,14 +307,10 @@ static void *run_instance(void *argument)
     struct instance *i = argument;
     struct pg *pg = pg_new(i->url, PG_PREPARE_AUTO);
     i->err = pg ? pg_connect(pg, soon(), NULL) : ERR_MEMORY;
-    const struct migration *embedded;
-    size_t count;
-    if (!i->err)
-        i->err = migrations_embedded(&embedded, &count, NULL);
     if (!i->err)
         i->err = migrate_standalone(pg, soon(), NULL);
     if (!i->err)
-        i->err = migrate_up(pg, three, COUNT_OF(three), soon(), &i->report, NULL);
+        i->err = migrate_up(pg, STEPS(three, COUNT_OF(three)), soon(), &i->report, NULL);
     pg_free(pg);
     return NULL;
 }
@@ -434,12 +340,12 @@ static void expect_path(struct scene *s, const char *while_up, const char *after
 {
     must_up(s->pg, three, COUNT_OF(three));
     expect(s, "SHOW search_path", while_up);
-    again(s);
+    scene_again(s);
     must_up(s->pg, three, COUNT_OF(three)); /* the second time nothing is added */
     expect(s, "SHOW search_path", while_up);
     must_down(s->pg, three, COUNT_OF(three), 3);
     expect(s, "SHOW search_path", after);
-    again(s);
+    scene_again(s);
 }
 
 static void the_search_path_gains_reclaim_and_loses_it_again(void **state)
@@ -451,20 +357,20 @@ static void the_search_path_gains_reclaim_and_loses_it_again(void **state)
     expect(s, own, "0");
 
     admin("ALTER DATABASE %s SET search_path = extensions, public", s->name);
-    again(s);
+    scene_again(s);
     expect_path(s, "reclaim, extensions, public", "extensions, public");
     expect(s, own, "0");
 
     admin("ALTER ROLE %s SET search_path = public, reclaim", s->name);
-    again(s);
+    scene_again(s);
     expect_path(s, "reclaim, public", "public, reclaim");
 
     admin("ALTER ROLE %s IN DATABASE %s SET search_path = public, \"a, \"\"b\"\"\", \"Upper\", ''", s->name, s->name);
-    again(s);
+    scene_again(s);
     expect_path(s, "reclaim, public, \"a, \"\"b\"\"\", \"Upper\", \"\"", "public, \"a, \"\"b\"\"\", \"Upper\", \"\"");
 
     admin("ALTER ROLE %s IN DATABASE %s SET search_path = reclaim", s->name, s->name);
-    again(s);
+    scene_again(s);
     must_up(s->pg, three, COUNT_OF(three));
     expect(s, "SHOW search_path", "reclaim");
 }
@@ -493,7 +399,7 @@ static void a_transaction_pooler_is_refused(void **state)
     struct migrate_report report;
     struct why why;
     if (pg_is_pooled(pg)) {
-        assert_int_equal(migrate_up(pg, three, COUNT_OF(three), soon(), &report, &why), ERR_INPUT);
+        assert_int_equal(migrate_up(pg, STEPS(three, COUNT_OF(three)), soon(), &report, &why), ERR_INPUT);
         assert_non_null(strstr(why.text, "RECLAIM_DATABASE_DIRECT_URL"));
     } else {
         fail_msg("the pooler was not recognised");
@@ -519,7 +425,8 @@ static void the_status_tells_known_applied_and_changed(void **state)
 {
     struct scene *s = *state;
     struct told told = {""};
-    assert_int_equal(migrate_status(s->pg, three, COUNT_OF(three), soon(), tell, &told, NULL), OK);
+    struct set_status set;
+    assert_int_equal(migrate_status(s->pg, STEPS(three, COUNT_OF(three)), soon(), tell, &told, &set, NULL), OK);
     assert_string_equal(told.text, "1 one open;2 two open;3 three open;");
     expect(s, "SELECT pg_catalog.to_regnamespace('reclaim') IS NULL", "t"); /* looking makes nothing */
 
@@ -528,12 +435,12 @@ static void the_status_tells_known_applied_and_changed(void **state)
     memcpy(changed, three, sizeof three);
     changed[0].up = STR("SELECT 1;");
     told = (struct told){""};
-    assert_int_equal(migrate_status(s->pg, changed, COUNT_OF(changed), soon(), tell, &told, NULL), OK);
+    assert_int_equal(migrate_status(s->pg, STEPS(changed, COUNT_OF(changed)), soon(), tell, &told, &set, NULL), OK);
     assert_string_equal(told.text, "1 one applied changed;2 two applied;3 three open;");
 
     must_run(s->pg, "INSERT INTO reclaim.schema_migrations (version, name, checksum) VALUES (9, 'later', 'x')");
     told = (struct told){""};
-    assert_int_equal(migrate_status(s->pg, three, COUNT_OF(three), soon(), tell, &told, NULL), OK);
+    assert_int_equal(migrate_status(s->pg, STEPS(three, COUNT_OF(three)), soon(), tell, &told, &set, NULL), OK);
     assert_string_equal(told.text, "1 one applied;2 two applied;3 three open;9 later applied;");
 }
 
@@ -541,8 +448,8 @@ static void steps_down_must_be_some(void **state)
 {
     const struct scene *s = *state;
     struct migrate_report report;
-    assert_int_equal(migrate_down(s->pg, three, COUNT_OF(three), 0, soon(), &report, NULL), ERR_INPUT);
-    assert_int_equal(migrate_down(s->pg, three, COUNT_OF(three), -1, soon(), &report, NULL), ERR_INPUT);
+    assert_int_equal(migrate_down(s->pg, STEPS(three, COUNT_OF(three)), 0, soon(), &report, NULL), ERR_INPUT);
+    assert_int_equal(migrate_down(s->pg, STEPS(three, COUNT_OF(three)), -1, soon(), &report, NULL), ERR_INPUT);
     report = must_down(s->pg, three, COUNT_OF(three), 1); /* from nothing */
     assert_int_equal(report.before, 0);
     assert_int_equal(report.after, 0);
@@ -550,7 +457,7 @@ static void steps_down_must_be_some(void **state)
 
 int main(void)
 {
-#define PROMISE(name) cmocka_unit_test_setup_teardown(name, begin, end)
+#define PROMISE(name) cmocka_unit_test_setup_teardown(name, scene_begin, scene_end)
     const struct CMUnitTest promises[] = {
         PROMISE(every_version_leads_to_the_newest_and_back),
         PROMISE(every_embedded_version_leads_to_the_newest_and_back),

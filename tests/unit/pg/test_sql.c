@@ -31,12 +31,11 @@ static void admin(const char *url, const char *format, const char *name)
 
 static void make_schema(const char *url)
 {
-    const struct migration *all;
-    size_t count;
+    const struct schema *schema;
     struct migrate_report report;
     struct why why = {""};
     struct pg *pg = must_connect(url, PG_PREPARE_AUTO);
-    if (migrations_embedded(&all, &count, &why) || migrate_up(pg, all, count, soon(), &report, &why) ||
+    if (migrations_embedded(&schema, &why) || migrate_up(pg, schema, soon(), &report, &why) ||
         migrate_standalone(pg, soon(), &why))
         fail_msg("%s", why.text);
     pg_free(pg);

@@ -52,12 +52,11 @@ const char *database_make(const char *prefix)
     snprintf(url, sizeof url, "%s%cdbname=%s", server, strchr(server, '?') ? '&' : '?', name);
 
     AUTO(pg) struct pg *pg = connected(url);
-    const struct migration *all;
-    size_t count;
+    const struct schema *schema;
     struct migrate_report report;
     struct why why = {""};
-    if (pg_script(pg, "CREATE SCHEMA IF NOT EXISTS reclaim", SOON, &why) || migrations_embedded(&all, &count, &why) ||
-        migrate_up(pg, all, count, SOON, &report, &why))
+    if (pg_script(pg, "CREATE SCHEMA IF NOT EXISTS reclaim", SOON, &why) || migrations_embedded(&schema, &why) ||
+        migrate_up(pg, schema, SOON, &report, &why))
         fail_msg("no schema: %s", why.text);
     return url;
 }

@@ -9,5 +9,5 @@ def check(tree):
         yield f"{path}: SKIP LOCKED again, after {users[0]}; use the work queue"
 
 
-broken = [{"src/work/claim.c": '"... FOR UPDATE SKIP LOCKED"', "sql/migrations/0002_mail.up.sql": "for update skip\n locked"}]
+broken = [{"src/work/claim.c": '"... FOR UPDATE SKIP LOCKED"', "sql/functions/mail/mail_claim.sql": "for update skip\n locked"}]
 sound = [{"src/work/claim.c": "FOR UPDATE SKIP LOCKED\nSKIP LOCKED", "docs/work.md": "SKIP LOCKED"}]

@@ -1,0 +1,5 @@
+-- "Not deleted" as some programs write it: a time far ahead, or at the beginning of the epoch.
+CREATE OR REPLACE FUNCTION reclaim.is_sentinel(p_time timestamptz) RETURNS boolean
+LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog
+AS $$ SELECT p_time > now() + interval '1 year' OR p_time < '1970-01-02 00:00:00+00' $$;
+REVOKE ALL ON FUNCTION reclaim.is_sentinel FROM PUBLIC;

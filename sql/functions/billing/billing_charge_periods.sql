@@ -1,0 +1,37 @@
+-- Charges one subscription for each period that has begun, and says how often it could, and whether it was refused.
+-- The account is locked.
+CREATE OR REPLACE FUNCTION reclaim.billing_charge_periods(s reclaim.billing_subscriptions, OUT charged integer, OUT refused boolean)
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_outcome text;
+  v_open timestamptz;
+BEGIN
+  charged := 0;
+  refused := false;
+  SELECT f.frozen_at INTO v_open FROM reclaim.billing_freezes f
+    WHERE f.billing_account_id = s.billing_account_id AND f.thawed_at IS NULL;
+  -- What is left after so many is done when the others have had their turn.
+  WHILE NOT refused AND charged < 50 AND s.next_charge_at <= reclaim.billing_clock()
+      AND (v_open IS NULL OR s.next_charge_at < v_open) LOOP
+    SELECT c.outcome INTO v_outcome FROM reclaim.billing_charge(s.billing_account_id, s.amount_micros,
+      format('sub:%s:%s', s.id, reclaim.rfc3339(s.next_charge_at)), s.next_charge_at, s.id) c;
+    IF v_outcome IN ('charged', 'again') THEN
+      charged := charged + 1;
+      s.tries := 0;
+      s.next_charge_at := reclaim.billing_next_charge(s.billing_account_id, s.next_charge_at, s.period_seconds);
+    ELSIF v_outcome = 'was_frozen' THEN -- only if someone wrote the history anew: such a period is free
+      s.next_charge_at := s.next_charge_at + make_interval(secs => s.period_seconds);
+    ELSE
+      refused := true;
+      s.tries := s.tries + 1;
+    END IF;
+  END LOOP;
+  UPDATE reclaim.billing_subscriptions SET next_charge_at = s.next_charge_at, tries = s.tries,
+      trouble = CASE WHEN refused THEN v_outcome END,
+      attempt_at = CASE WHEN refused THEN reclaim.billing_clock() + reclaim.billing_pause(s.tries)
+                        WHEN v_open IS NULL OR s.next_charge_at < v_open THEN s.next_charge_at END
+    WHERE id = s.id;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.billing_charge_periods FROM PUBLIC;

@@ -1,0 +1,38 @@
+-- A frozen account has a reason, one with a reason is frozen, and an account of a frozen customer is born frozen. Who only
+-- knows the status and sets it to active lifts every hold but the freeze, which ends with the customer's.
+--
+-- Runs as its owner: the table may belong to a team whose programs have no rights in this schema.
+CREATE OR REPLACE FUNCTION reclaim.billing_settle_holds() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  v_before text := NEW.status;
+  v_customer text;
+BEGIN
+  NEW.hold_reasons := coalesce(NEW.hold_reasons, '{}');
+  IF NEW.status = 'deleted' THEN
+    RETURN NEW;
+  END IF;
+  IF TG_OP = 'INSERT' THEN
+    -- Waits for a freeze under way, and makes one wait that begins now.
+    SELECT c.status INTO v_customer FROM reclaim.customer_customers c WHERE c.id = NEW.customer_id FOR SHARE;
+    IF v_customer = 'frozen' AND NOT 'account_frozen' = ANY (NEW.hold_reasons) THEN
+      NEW.hold_reasons := array_append(NEW.hold_reasons, 'account_frozen');
+    END IF;
+  ELSIF NEW.status = 'frozen' AND NEW.hold_reasons = '{}' AND OLD.hold_reasons <> '{}' THEN
+    NEW.status := 'active';
+  ELSIF NEW.status = 'active' AND OLD.status = 'frozen' AND NEW.hold_reasons = OLD.hold_reasons THEN
+    NEW.hold_reasons := CASE WHEN 'account_frozen' = ANY (OLD.hold_reasons) THEN ARRAY['account_frozen'] ELSE '{}' END;
+  END IF;
+  IF NEW.status = 'frozen' AND NEW.hold_reasons = '{}' THEN
+    NEW.hold_reasons := ARRAY['held'];
+  ELSIF NEW.status = 'active' AND NEW.hold_reasons <> '{}' THEN
+    NEW.status := 'frozen';
+  END IF;
+  IF TG_OP = 'UPDATE' AND NEW.status <> v_before THEN
+    NEW.tm_update := clock_timestamp();
+  END IF;
+  RETURN NEW;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.billing_settle_holds FROM PUBLIC;

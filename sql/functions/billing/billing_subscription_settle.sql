@@ -1,0 +1,10 @@
+-- A new subscription is looked at when its first charge is due.
+CREATE OR REPLACE FUNCTION reclaim.billing_subscription_settle() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog
+AS $$
+BEGIN
+  NEW.attempt_at := coalesce(NEW.attempt_at, CASE WHEN NEW.status = 'active' THEN NEW.next_charge_at END);
+  RETURN NEW;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.billing_subscription_settle FROM PUBLIC;

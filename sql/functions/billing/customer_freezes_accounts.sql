@@ -1,0 +1,22 @@
+-- A charge is admitted at an instant that its account's lock has seen, so a freeze may only be stamped once it holds the
+-- locks of all the customer's accounts: otherwise a charge could slip between the stamp and the lock, and have occurred
+-- inside the freeze. Its name has it run before customer_settle.
+CREATE OR REPLACE FUNCTION reclaim.customer_freezes_accounts() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  v_now timestamptz;
+BEGIN
+  PERFORM FROM reclaim.billing_accounts a WHERE a.customer_id = NEW.id ORDER BY a.id FOR NO KEY UPDATE;
+  -- A time of this transaction means now; an older one was meant.
+  IF NEW.tm_deletion_scheduled IS NULL OR NEW.tm_deletion_scheduled >= transaction_timestamp() THEN
+    v_now := reclaim.billing_clock();
+    IF NEW.frozen_billing_at >= transaction_timestamp() THEN
+      NEW.frozen_billing_at := v_now;
+    END IF;
+    NEW.tm_deletion_scheduled := v_now;
+  END IF;
+  RETURN NEW;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.customer_freezes_accounts FROM PUBLIC;

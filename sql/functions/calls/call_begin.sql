@@ -1,0 +1,55 @@
+-- Call set-up: the customer's row is held in share mode until the call's row is committed, so that a freeze either sees
+-- the call or is seen by it. What is read under a lock is read by a statement that begins after the lock was had.
+-- Outcomes: created; repeated; frozen or deleted, with when that was asked for; unknown; no_master.
+CREATE OR REPLACE FUNCTION reclaim.call_begin(p_customer uuid, p_direction text, p_source text, p_destination text,
+  p_sip_call_id text, p_from_tag text, p_cseq bigint, p_master uuid, p_confbridge uuid, p_group uuid,
+  OUT outcome text, OUT call text, OUT refused_customer uuid, OUT scheduled_us bigint)
+LANGUAGE plpgsql
+AS $$
+DECLARE
+  v_scheduled timestamptz;
+BEGIN
+  refused_customer := p_customer;
+  IF p_group IS NOT NULL THEN
+    -- Who comes second must see who came first.
+    PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.uuid_hash_extended(p_group, 1));
+  END IF;
+  -- Who may not call anyway is told so without a lock.
+  SELECT c.status, c.tm_deletion_scheduled INTO outcome, v_scheduled
+    FROM reclaim.customer_customers c WHERE c.id = p_customer;
+  IF outcome = 'active' THEN
+    PERFORM pg_catalog.pg_advisory_xact_lock_shared(reclaim.customer_turn(p_customer));
+    SELECT c.status, c.tm_deletion_scheduled INTO outcome, v_scheduled
+      FROM reclaim.customer_customers c WHERE c.id = p_customer FOR SHARE;
+  END IF;
+  IF outcome = 'active' AND p_master IS NOT NULL AND NOT EXISTS (SELECT FROM reclaim.call_calls WHERE id = p_master) THEN
+    outcome := 'no_master';
+  END IF;
+  IF outcome = 'active' AND (p_master IS NOT NULL OR p_group IS NOT NULL) THEN
+    FOR refused_customer, outcome, v_scheduled IN
+      SELECT c.id, c.status, c.tm_deletion_scheduled FROM reclaim.customer_customers c
+        WHERE c.id IN (SELECT reclaim.call_others_answering(p_master, p_group)) AND c.id <> p_customer ORDER BY c.id FOR SHARE
+    LOOP
+      EXIT WHEN outcome <> 'active';
+    END LOOP;
+    outcome := coalesce(outcome, 'active'); -- there was nobody else
+  END IF;
+  IF outcome = 'active' THEN
+    INSERT INTO reclaim.call_calls AS c (customer_id, direction, source, destination, sip_call_id, from_tag, cseq,
+        master_call_id, confbridge_id, groupcall_id)
+      VALUES (p_customer, p_direction, p_source, p_destination, p_sip_call_id, p_from_tag, p_cseq, p_master, p_confbridge,
+        p_group)
+      ON CONFLICT DO NOTHING RETURNING 'created', reclaim.call_object(c) INTO outcome, call;
+    IF NOT FOUND THEN
+      SELECT 'repeated', reclaim.call_object(c) INTO outcome, call FROM reclaim.call_calls c
+        WHERE c.sip_call_id = p_sip_call_id AND coalesce(c.from_tag, '') = coalesce(p_from_tag, '')
+          AND coalesce(c.cseq, 0) = coalesce(p_cseq, 0) AND c.customer_id = p_customer AND c.direction = p_direction;
+    END IF;
+  ELSIF outcome IS NULL THEN
+    outcome := 'unknown';
+  ELSE
+    scheduled_us := pg_catalog.date_part('epoch', v_scheduled) * 1000000;
+  END IF;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.call_begin FROM PUBLIC;

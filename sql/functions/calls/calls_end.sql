@@ -1,0 +1,36 @@
+-- One pass over the calls of a customer that was frozen or deleted: none that is live stays unmarked; those that no
+-- switch knows are over. Once nothing is left, the customer says so. Run until then.
+CREATE OR REPLACE FUNCTION reclaim.calls_end(p_customer uuid, p_has_switch boolean)
+RETURNS TABLE (standing text, left_over bigint, marked bigint, seconds double precision)
+LANGUAGE plpgsql SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_status text;
+  v_scheduled timestamptz;
+  v_since timestamptz;
+  v_marked bigint := 0;
+  v_left bigint;
+BEGIN
+  SELECT c.status, c.tm_deletion_scheduled, coalesce(c.tm_delete, c.tm_deletion_scheduled)
+    INTO v_status, v_scheduled, v_since FROM reclaim.customer_customers c WHERE c.id = p_customer;
+  IF v_status IN ('frozen', 'deleted') THEN
+    UPDATE reclaim.call_calls c SET ending_for = p_customer, tm_update = clock_timestamp(),
+        status = CASE WHEN c.status IN ('dialing', 'ringing') THEN 'canceling'
+                      WHEN c.status = 'progressing' THEN 'terminating' ELSE c.status END,
+        hangup_reason = CASE WHEN c.hangup_reason <> '' THEN c.hangup_reason ELSE 'account_' || v_status END
+      WHERE c.id IN (SELECT reclaim.calls_of(p_customer)) AND c.status <> 'hangup'
+        AND (c.ending_for IS NULL OR c.status NOT IN ('terminating', 'canceling'));
+    GET DIAGNOSTICS v_marked = ROW_COUNT;
+  END IF;
+  UPDATE reclaim.call_calls c SET status = 'hangup', tm_hangup = clock_timestamp(), tm_update = clock_timestamp()
+    WHERE c.ending_for = p_customer AND c.status <> 'hangup' AND (c.sip_call_id IS NULL OR NOT p_has_switch);
+  SELECT count(*) INTO v_left FROM (SELECT FROM reclaim.call_calls c WHERE c.status <> 'hangup' AND (c.ending_for = p_customer
+    OR (v_status IN ('frozen', 'deleted') AND c.customer_id = p_customer)) LIMIT 100000) l;
+  IF v_left = 0 AND v_status = 'frozen' THEN
+    UPDATE reclaim.customer_customers c SET frozen_calls_at = clock_timestamp()
+      WHERE c.id = p_customer AND c.status = 'frozen' AND c.tm_deletion_scheduled = v_scheduled AND c.frozen_calls_at IS NULL;
+  END IF;
+  RETURN QUERY SELECT v_status, v_left, v_marked, date_part('epoch', clock_timestamp() - v_since);
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.calls_end FROM PUBLIC;

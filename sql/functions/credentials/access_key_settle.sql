@@ -1,0 +1,5 @@
+-- Notes the transaction that revokes a key, for readers of changes.
+CREATE OR REPLACE FUNCTION reclaim.access_key_settle() RETURNS trigger
+LANGUAGE plpgsql SET search_path = pg_catalog
+AS $$ BEGIN NEW.changed_xid := pg_current_xact_id(); RETURN NEW; END $$;
+REVOKE ALL ON FUNCTION reclaim.access_key_settle FROM PUBLIC;

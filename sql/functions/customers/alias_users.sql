@@ -1,0 +1,25 @@
+-- Makes users unusable and unrecognisable whose rows have to stay.
+CREATE OR REPLACE FUNCTION reclaim.alias_users(p_users uuid[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_set text;
+  v_count integer;
+  v_table record;
+BEGIN
+  SELECT string_agg(format('%I = %s', a.attname, p.cleared), ', ') INTO v_set FROM reclaim.personal_columns() p
+    JOIN pg_attribute a ON a.attrelid = to_regclass('auth.users') AND a.attname = p.name AND NOT a.attisdropped;
+  EXECUTE format('UPDATE auth.users SET %s WHERE id = ANY ($1)', v_set) USING p_users;
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  IF v_count <> cardinality(p_users) THEN
+    RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from changing auth.users';
+  END IF;
+  FOR v_table IN SELECT * FROM reclaim.personal_tables() LOOP
+    IF NOT reclaim.sees_all_rows(v_table.name, 'DELETE') THEN
+      RAISE insufficient_privilege USING MESSAGE = format('row-level security hides rows of %s from this role', v_table.name);
+    END IF;
+    EXECUTE format('DELETE FROM %s WHERE user_id = ANY ($1::%s[])', v_table.name, v_table.type) USING p_users;
+  END LOOP;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.alias_users FROM PUBLIC;

@@ -1,0 +1,29 @@
+-- Promises the mails of one reminder to frozen customers whose deletion is p_before_ms away or less, but more than
+-- p_until_ms: whoever is so late that the next one is due gets that one alone. Returns how many.
+CREATE OR REPLACE FUNCTION reclaim.remind(p_grace_ms bigint, p_before_ms bigint, p_until_ms bigint, p_limit integer) RETURNS integer
+LANGUAGE plpgsql SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_newest timestamptz := clock_timestamp() - (p_grace_ms - p_before_ms) * interval '1 millisecond';
+  v_oldest timestamptz := clock_timestamp() - (p_grace_ms - p_until_ms) * interval '1 millisecond';
+  v_count integer;
+BEGIN
+  WITH due AS (
+    SELECT c.id, c.tm_deletion_scheduled AS scheduled FROM reclaim.customer_customers c
+    WHERE c.status = 'frozen' AND c.tm_deletion_scheduled <= v_newest AND c.tm_deletion_scheduled > v_oldest
+      AND c.hold_at IS NULL AND NOT EXISTS (SELECT FROM reclaim.reminders r WHERE r.customer_id = c.id
+        AND r.scheduled = c.tm_deletion_scheduled AND r.before_ms = p_before_ms)
+    ORDER BY c.tm_deletion_scheduled, c.id LIMIT p_limit
+  ), told AS (
+    INSERT INTO reclaim.reminders (customer_id, scheduled, before_ms) SELECT id, scheduled, p_before_ms FROM due
+      ON CONFLICT DO NOTHING RETURNING customer_id, scheduled
+  ), mails AS (
+    INSERT INTO reclaim.work_items (kind, payload)
+      SELECT 'mail', jsonb_build_object('template', 'customer-reminder', 'customer_id', customer_id,
+        'scheduled', reclaim.rfc3339(scheduled)) FROM told
+  )
+  SELECT count(*) INTO v_count FROM told;
+  RETURN v_count;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.remind FROM PUBLIC;

@@ -1,0 +1,52 @@
+-- Removes login identities, so that their addresses are free. A row that others still refer to, and which they will not
+-- let go, is made unusable and unrecognisable instead.
+CREATE OR REPLACE FUNCTION reclaim.remove_users(p_users uuid[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_going uuid[];
+  v_kept uuid[] := '{}';
+  v_some uuid[];
+  v_key record;
+  v_user uuid;
+BEGIN
+  IF NOT reclaim.sees_all_rows('auth.users', 'DELETE') THEN
+    RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from deleting from auth.users';
+  END IF;
+  v_going := ARRAY(SELECT one FROM unnest(p_users) AS one WHERE NOT EXISTS (
+    SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = one AND c.status <> 'deleted'));
+  FOR v_key IN
+    SELECT k.conrelid::regclass AS name, a.attname FROM pg_constraint k
+    JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
+    WHERE k.contype = 'f' AND k.confrelid = to_regclass('auth.users') AND k.confdeltype IN ('a', 'r')
+      AND cardinality(k.conkey) = 1 AND k.conparentid = 0
+  LOOP
+    BEGIN
+      EXECUTE format('SELECT array_agg(DISTINCT %I) FROM %s WHERE %1$I = ANY ($1)', v_key.attname, v_key.name)
+        INTO v_some USING v_going;
+      v_kept := v_kept || coalesce(v_some, '{}');
+    EXCEPTION WHEN insufficient_privilege THEN
+      NULL; -- then the deletion finds out
+    END;
+  END LOOP;
+  v_going := ARRAY(SELECT unnest(v_going) EXCEPT SELECT unnest(v_kept) ORDER BY 1);
+  BEGIN
+    DELETE FROM auth.users WHERE id = ANY (v_going);
+  EXCEPTION WHEN foreign_key_violation THEN
+    FOREACH v_user IN ARRAY v_going LOOP
+      BEGIN
+        DELETE FROM auth.users WHERE id = v_user;
+      EXCEPTION WHEN foreign_key_violation THEN
+        v_kept := v_kept || v_user;
+      END;
+    END LOOP;
+  END;
+  IF EXISTS (SELECT FROM auth.users WHERE id = ANY (v_going) AND NOT id = ANY (v_kept)) THEN
+    RAISE insufficient_privilege USING MESSAGE = 'a trigger or rule keeps rows of auth.users from being deleted';
+  END IF;
+  IF cardinality(v_kept) > 0 THEN
+    PERFORM reclaim.alias_users(v_kept);
+  END IF;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.remove_users FROM PUBLIC;

@@ -1,0 +1,5 @@
+-- How rows of a table go.
+CREATE OR REPLACE FUNCTION reclaim.cascade_command(p reclaim.cascade_participants) RETURNS text
+LANGUAGE sql IMMUTABLE SET search_path = pg_catalog
+AS $$ SELECT CASE WHEN p.soft_delete_column IS NULL THEN 'DELETE' ELSE 'UPDATE' END $$;
+REVOKE ALL ON FUNCTION reclaim.cascade_command FROM PUBLIC;

@@ -1,0 +1,10 @@
+-- Rows of a table that are to go: all of them; or where they are only marked, those not marked yet, or not emptied.
+CREATE OR REPLACE FUNCTION reclaim.cascade_condition(p reclaim.cascade_participants) RETURNS text
+LANGUAGE sql STABLE SET search_path = pg_catalog
+AS $$
+  SELECT CASE WHEN p.soft_delete_column IS NULL THEN 'true'
+    ELSE format('(%1$I IS NULL OR %1$I > now() + interval ''1 year''', p.soft_delete_column)
+      || coalesce((SELECT string_agg(format(' OR %I::text NOT IN ('''', ''{}'')', one), '') FROM unnest(p.scrub_columns) AS one), '')
+      || ')' END
+$$;
+REVOKE ALL ON FUNCTION reclaim.cascade_condition FROM PUBLIC;

@@ -1,0 +1,58 @@
+-- What keeps a table from taking part, as a sentence that says what to do; null: nothing.
+CREATE OR REPLACE FUNCTION reclaim.cascade_lack(p reclaim.cascade_participants) RETURNS text
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_table regclass := to_regclass(p.table_name);
+  v_command text := reclaim.cascade_command(p);
+  v_column pg_attribute;
+  v_name text;
+BEGIN
+  IF v_table IS NULL THEN
+    RETURN format('there is no table %s', p.table_name);
+  END IF;
+  IF (SELECT relkind FROM pg_class WHERE oid = v_table) NOT IN ('r', 'p') THEN
+    RETURN format('%s is not a table', p.table_name);
+  END IF;
+  IF v_table IN (to_regclass('reclaim.customer_customers'), to_regclass('public.customer_customers'),
+      to_regclass('reclaim.billing_accounts'), to_regclass('public.billing_accounts'),
+      to_regclass('reclaim.event_outbox'), to_regclass('reclaim.customer_log'), to_regclass('reclaim.access_keys'),
+      to_regclass('reclaim.erasures'), to_regclass('reclaim.cascade_receipts')) THEN
+    RETURN format('%s is looked after by Reclaim itself', p.table_name);
+  END IF;
+  SELECT * INTO v_column FROM pg_attribute WHERE attrelid = v_table AND attname = p.customer_column AND NOT attisdropped;
+  IF v_column IS NULL THEN
+    RETURN format('%s has no column %I', p.table_name, p.customer_column);
+  END IF;
+  IF v_column.atttypid NOT IN ('uuid'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
+    RETURN format('%s.%I is of type %s; the customer''s id must be a uuid, text or varchar', p.table_name,
+      p.customer_column, format_type(v_column.atttypid, NULL));
+  END IF;
+  IF NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = v_table AND i.indisvalid AND i.indkey[0] = v_column.attnum
+      AND i.indpred IS NULL AND (SELECT amname FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = i.indexrelid) IN ('btree', 'hash')) THEN
+    RETURN format('%s has no index that starts with %I: CREATE INDEX CONCURRENTLY ON %1$s (%2$I)', p.table_name,
+      p.customer_column);
+  END IF;
+  IF p.soft_delete_column IS NOT NULL THEN
+    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = v_table AND attname = p.soft_delete_column
+        AND NOT attisdropped AND atttypid IN ('timestamptz'::regtype, 'timestamp'::regtype)) THEN
+      RETURN format('%s has no column %I that holds a time', p.table_name, p.soft_delete_column);
+    END IF;
+  END IF;
+  FOREACH v_name IN ARRAY p.scrub_columns LOOP
+    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = v_table AND attname = v_name AND NOT attisdropped
+        AND (NOT attnotnull OR atttypid IN ('text'::regtype, 'varchar'::regtype, 'json'::regtype, 'jsonb'::regtype))) THEN
+      RETURN format('%s has no column %I that can be emptied', p.table_name, v_name);
+    END IF;
+  END LOOP;
+  IF NOT reclaim.sees_all_rows(v_table, v_command) THEN
+    RETURN format('row-level security hides rows of %s from this role: give it BYPASSRLS, or a policy FOR ALL USING (true)',
+      p.table_name);
+  END IF;
+  IF NOT has_table_privilege(v_table, 'SELECT') OR NOT has_table_privilege(v_table, v_command) THEN
+    RETURN format('this role may not delete from %s: GRANT SELECT, %s ON %1$s', p.table_name, v_command);
+  END IF;
+  RETURN NULL;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.cascade_lack FROM PUBLIC;

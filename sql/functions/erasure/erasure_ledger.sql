@@ -1,0 +1,16 @@
+-- The ledger of an erasure, as the API gives it.
+CREATE OR REPLACE FUNCTION reclaim.erasure_ledger(p_customer uuid) RETURNS json
+LANGUAGE sql STABLE SET search_path = pg_catalog
+AS $$
+  SELECT row_to_json(ledger) FROM (
+    SELECT c.id AS customer_id,
+      CASE WHEN e.customer_id IS NULL THEN 'not_started' WHEN e.completed_at IS NULL THEN 'pending' ELSE 'complete' END AS status,
+      reclaim.rfc3339(e.requested_at) AS requested_at, reclaim.rfc3339(e.completed_at) AS completed_at,
+      coalesce((SELECT json_agg(receipt ORDER BY receipt.name) FROM (
+        SELECT r.participant AS name, coalesce(p.kind, 'table') AS kind, r.status, r.rows, r.tries,
+          reclaim.rfc3339(r.first_tried_at) AS first_tried_at, reclaim.rfc3339(r.done_at) AS done_at, r.error
+        FROM reclaim.cascade_receipts r LEFT JOIN reclaim.cascade_participants p ON p.name = r.participant
+        WHERE r.customer_id = c.id) AS receipt), '[]') AS participants
+    FROM reclaim.customer_customers c LEFT JOIN reclaim.erasures e ON e.customer_id = c.id WHERE c.id = p_customer) AS ledger
+$$;
+REVOKE ALL ON FUNCTION reclaim.erasure_ledger FROM PUBLIC;

@@ -1,0 +1,35 @@
+-- What would be deleted, counted up to p_most rows a participant.
+CREATE OR REPLACE FUNCTION reclaim.erasure_preview(p_customer uuid, p_most integer) RETURNS json
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_p reclaim.cascade_participants;
+  v_rows bigint;
+  v_error text;
+  v_all json[] := '{}';
+BEGIN
+  IF NOT EXISTS (SELECT FROM reclaim.customer_customers WHERE id = p_customer) THEN
+    RETURN NULL;
+  END IF;
+  FOR v_p IN SELECT * FROM reclaim.cascade_participants WHERE enabled ORDER BY name LOOP
+    v_rows := NULL;
+    v_error := NULL;
+    IF v_p.kind = 'table' THEN
+      BEGIN
+        IF NOT reclaim.sees_all_rows(to_regclass(v_p.table_name), 'SELECT') THEN
+          RAISE insufficient_privilege;
+        END IF;
+        EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE %I = $1::%s AND %s LIMIT $2) AS part',
+            to_regclass(v_p.table_name), v_p.customer_column, reclaim.cascade_type(v_p), reclaim.cascade_condition(v_p))
+          INTO v_rows USING p_customer, p_most + 1;
+      EXCEPTION WHEN OTHERS THEN
+        v_error := SQLSTATE;
+      END;
+    END IF;
+    v_all := v_all || json_build_object('name', v_p.name, 'kind', v_p.kind,
+      'rows', CASE WHEN v_rows > p_most THEN p_most ELSE v_rows END, 'more', coalesce(v_rows > p_most, false), 'error', v_error);
+  END LOOP;
+  RETURN json_build_object('customer_id', p_customer, 'status', 'preview', 'participants', array_to_json(v_all));
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.erasure_preview FROM PUBLIC;

@@ -1,0 +1,19 @@
+-- For operators and other programs: keeps Reclaim, which takes the same key for one transaction at a time, away from an
+-- address until it is released or the session ends. A session that holds it gets it again, and must release it as often.
+-- Not through a transaction pooler: the lock would belong to a session that is not the caller's.
+CREATE OR REPLACE FUNCTION reclaim.acquire_cleanup_lock(p_email text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_id bigint := reclaim.email_to_lock_id(p_email);
+  v_mine boolean := pg_try_advisory_lock(v_id);
+BEGIN
+  IF v_mine THEN
+    RAISE NOTICE 'cleanup lock % acquired', v_id;
+  ELSE
+    RAISE NOTICE 'cleanup lock % is held by another session', v_id;
+  END IF;
+  RETURN v_mine;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.acquire_cleanup_lock FROM PUBLIC;

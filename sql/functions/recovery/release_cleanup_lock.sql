@@ -1,0 +1,17 @@
+-- Releases what acquire_cleanup_lock took.
+CREATE OR REPLACE FUNCTION reclaim.release_cleanup_lock(p_email text) RETURNS boolean
+LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog
+AS $$
+DECLARE
+  v_id bigint := reclaim.email_to_lock_id(p_email);
+  v_was_mine boolean := pg_advisory_unlock(v_id);
+BEGIN
+  IF v_was_mine THEN
+    RAISE NOTICE 'cleanup lock % released', v_id;
+  ELSE
+    RAISE WARNING 'cleanup lock % was not held by this session', v_id;
+  END IF;
+  RETURN v_was_mine;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.release_cleanup_lock FROM PUBLIC;

@@ -1,2 +1,0 @@
-DROP FUNCTION reclaim.sees_all_rows(regclass, text);
-DROP TABLE reclaim.installation;

@@ -1,0 +1,2 @@
+DROP TABLE reclaim.verification_codes;
+DROP TABLE reclaim.auth_cleanup_log;

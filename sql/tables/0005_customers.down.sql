@@ -1,0 +1,2 @@
+DROP TABLE reclaim.reminders;
+DROP TABLE reclaim.customer_log;

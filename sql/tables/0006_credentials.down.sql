@@ -1,0 +1,1 @@
+DROP TABLE reclaim.access_keys;

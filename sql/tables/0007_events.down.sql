@@ -1,0 +1,2 @@
+DROP TABLE reclaim.event_returns;
+DROP TABLE reclaim.event_outbox;

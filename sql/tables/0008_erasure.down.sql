@@ -1,0 +1,1 @@
+DROP TABLE reclaim.cascade_receipts, reclaim.erasures, reclaim.cascade_participants;

@@ -1,0 +1,1 @@
+DROP TABLE reclaim.billing_subscriptions, reclaim.billing_charges, reclaim.billing_freezes;

@@ -1,0 +1,52 @@
+-- Which trigger calls which function. PostgreSQL fires triggers of the same kind in the order of their names, and so they
+-- stand here. Applied after the functions, whenever the set of them changed; a trigger that is taken out of this file
+-- needs a DROP TRIGGER IF EXISTS in its place.
+--
+-- Those of customer_customers and billing_accounts are on the table itself, in public if it was taken over there.
+DO $$
+DECLARE
+  v_customers regclass := reclaim.table_home('customer_customers');
+  v_accounts regclass := reclaim.table_home('billing_accounts');
+BEGIN
+  -- customer_customers, before each row: the accounts are locked before the freeze gets its time.
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_freezes_accounts BEFORE UPDATE OF status ON %s FOR EACH ROW
+    WHEN (NEW.status = ''frozen'' AND OLD.status IS DISTINCT FROM ''frozen'')
+    EXECUTE FUNCTION reclaim.customer_freezes_accounts()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_new_owner BEFORE UPDATE OF owner_user_id ON %s FOR EACH ROW
+    WHEN (NEW.owner_user_id IS DISTINCT FROM OLD.owner_user_id AND NEW.owner_user_id IS NOT NULL)
+    EXECUTE FUNCTION reclaim.customer_keep_owner()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_owner BEFORE INSERT ON %s FOR EACH ROW
+    WHEN (NEW.owner_user_id IS NOT NULL) EXECUTE FUNCTION reclaim.customer_keep_owner()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_settle BEFORE INSERT OR UPDATE ON %s FOR EACH ROW
+    EXECUTE FUNCTION reclaim.customer_settle()', v_customers);
+  -- After the statement.
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_notify AFTER INSERT OR UPDATE OF status, tm_delete ON %s
+    FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel(''reclaim_customers'')', v_customers);
+
+  -- billing_accounts, before each row.
+  EXECUTE format('CREATE OR REPLACE TRIGGER billing_settle BEFORE INSERT OR UPDATE ON %s FOR EACH ROW
+    EXECUTE FUNCTION reclaim.billing_settle()', v_accounts);
+  EXECUTE format('CREATE OR REPLACE TRIGGER billing_settle_holds BEFORE INSERT OR UPDATE OF status, hold_reasons, tm_delete
+    ON %s FOR EACH ROW EXECUTE FUNCTION reclaim.billing_settle_holds()', v_accounts);
+  -- After each row.
+  EXECUTE format('CREATE OR REPLACE TRIGGER billing_follow AFTER UPDATE ON %s FOR EACH ROW
+    WHEN (OLD.status IS DISTINCT FROM NEW.status OR OLD.hold_reasons IS DISTINCT FROM NEW.hold_reasons
+      OR OLD.balance_micros < NEW.balance_micros) EXECUTE FUNCTION reclaim.billing_follow()', v_accounts);
+  EXECUTE format('CREATE OR REPLACE TRIGGER billing_follow_new AFTER INSERT ON %s FOR EACH ROW
+    WHEN (NEW.status = ''frozen'') EXECUTE FUNCTION reclaim.billing_follow()', v_accounts);
+END
+$$;
+
+CREATE OR REPLACE TRIGGER billing_subscription_settle BEFORE INSERT ON reclaim.billing_subscriptions
+  FOR EACH ROW EXECUTE FUNCTION reclaim.billing_subscription_settle();
+
+CREATE OR REPLACE TRIGGER access_key_settle BEFORE UPDATE OF revoked_at ON reclaim.access_keys
+  FOR EACH ROW EXECUTE FUNCTION reclaim.access_key_settle();
+CREATE OR REPLACE TRIGGER access_key_notify AFTER UPDATE OF revoked_at ON reclaim.access_keys
+  FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel('reclaim_customers');
+
+CREATE OR REPLACE TRIGGER event_outbox_notify AFTER INSERT ON reclaim.event_outbox
+  FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel('reclaim_events');
+
+CREATE OR REPLACE TRIGGER call_forget BEFORE UPDATE OF tm_delete ON reclaim.call_calls
+  FOR EACH ROW EXECUTE FUNCTION reclaim.call_forget();
