@@ -1,13 +1,14 @@
 # The stages of ./dev test, and the long runs that share their ways. Sourced by ./dev.
 # shellcheck shell=bash
 
-all_stages=(lint unit threads service browser faults fuzz bench canary)
+all_stages=(lint unit threads service interleavings browser faults fuzz bench canary)
 
 declare -A about=(
     [lint]="house rules"
     [unit]="units, with the address and undefined-behaviour sanitizers"
     [threads]="threaded units, with the thread sanitizer"
     [service]="the service, black box"
+    [interleavings]="races, each in every order of its steps"
     [browser]="the pages, in a browser"
     [faults]="faults, a short seeded run"
     [fuzz]="fuzzing, a short seeded run"
@@ -167,6 +168,7 @@ with_program() { # BUILD COMMAND...
 }
 
 stage_service() { with_program asan node_tests service "$@"; }
+stage_interleavings() { with_program asan node_tests interleavings "$@"; }
 stage_browser() { FILES_TOGETHER=2 with_program asan node_tests browser "$@"; }
 stage_faults() { ROUNDS=1 with_program asan node_tests faults "$@"; }
 stage_thread-service() { with_program tsan node_tests service; }
@@ -224,7 +226,7 @@ needed_by() { # BUILD STAGE...
     local stage
     for stage in "${@:2}"; do
         case $1:$stage in
-        asan:lint | asan:unit | asan:service | asan:browser | asan:*faults) return 0 ;;
+        asan:lint | asan:unit | asan:service | asan:interleavings | asan:browser | asan:*faults) return 0 ;;
         tsan:threads | tsan:thread-service) return 0 ;;
         fuzz:*fuzz | release:bench | bench:bench) return 0 ;;
         esac

@@ -59,9 +59,9 @@ class Database {
     await this.pool.query(fs.readFileSync(path.join(fixtures, `${name}.sql`), 'utf8'));
   }
 
-  /** A session of its own, for locks; ended with the scope. */
-  async session(scope) {
-    const client = new pg.Client(this.cluster.connection(this.name));
+  /** A session of its own, for locks; ended with the scope. The name is its application_name. */
+  async session(scope, name) {
+    const client = new pg.Client({ ...this.cluster.connection(this.name), application_name: name });
     client.on('error', () => {});
     await client.connect();
     stageOf(scope).after(() => client.end().catch(() => {}));
