@@ -15,6 +15,7 @@
 #include "base/metrics.h"
 #include "base/stop.h"
 #include "events/broker.h"
+#include "events/floor.h"
 #include "events/outbox.h"
 #include "pg/arrays.h"
 #include "pg/listener.h"
@@ -59,10 +60,7 @@ struct relay {
     bool outage_told;
     int failures; /* in a row */
 
-    /* Where to look. All up to `floor` is settled: neither unpublished nor still to be committed by anyone. What was
-     * read up to `seen` is behind us once every transaction before `until_xid` has ended. */
-    int64_t floor, seen;
-    int64_t checkpoint, until_xid; /* until_xid 0: none is being waited for */
+    struct outbox_floor floor;
     int64_t full_look_due_ns;
 
     struct buf event;          /* the one being written */
@@ -116,25 +114,19 @@ static void tell_outage(struct relay *r, const char *what, const char *reason)
 /* Forgets how far it was: the next look begins at the start. */
 static void start_over(struct relay *r)
 {
-    r->floor = r->seen = r->until_xid = 0;
+    r->floor = (struct outbox_floor){0};
 }
 
-/* The trip's horizon was taken before its fetch: whoever is not under way in it was seen by the fetch. */
+/* The horizon was taken before the events were read. */
 static void move_floor(struct relay *r, const struct pg_call *horizon, const struct pg_call *rows)
 {
-    int64_t last = rows->rows ? pg_get_i64(rows, rows->rows - 1, EVENT_POSITION) : INT64_MAX;
-    if (r->until_xid && pg_get_i64(horizon, 0, 0) >= r->until_xid) {
-        int64_t settled = rows->rows == BATCH && last < r->checkpoint ? last : r->checkpoint;
-        if (settled > r->floor)
-            r->floor = settled;
-        r->until_xid = 0;
-    }
-    if (!r->until_xid) {
-        r->checkpoint = r->seen;
-        r->until_xid = pg_get_i64(horizon, 0, 1);
-    }
-    if (rows->rows && last > r->seen)
-        r->seen = last;
+    struct outbox_reading reading = {
+        .oldest_xid = pg_get_i64(horizon, 0, 0),
+        .next_xid = pg_get_i64(horizon, 0, 1),
+        .last = rows->rows ? pg_get_i64(rows, rows->rows - 1, EVENT_POSITION) : 0,
+        .more = rows->rows == BATCH,
+    };
+    floor_move(&r->floor, &reading);
 }
 
 /* Looking from the start also finds what slipped past the floor, and is cheap unless dead index entries pile up: how
@@ -145,7 +137,7 @@ static void plan_full_look(struct relay *r, bool was_full, int64_t began_ns, int
     if (was_full)
         r->full_look_due_ns = now_ns + FULL_LOOK_SHARE * (now_ns - began_ns);
     if (rows < BATCH && now_ns >= r->full_look_due_ns)
-        r->floor = 0;
+        r->floor.at = 0;
 }
 
 /* One trip: notes what was confirmed, and reads the next batch. */
@@ -153,7 +145,7 @@ static enum err look(struct relay *r, struct pg_call *ret_rows)
 {
     struct pg_call calls[4];
     size_t n = 0;
-    bool full = r->floor == 0;
+    bool full = r->floor.at == 0;
     int64_t began_ns = clock_ns();
     calls[n++] = (struct pg_call){.ask = &outbox_horizon};
     size_t marks_len = r->marks.len, returns_len = r->returns.len;
@@ -163,7 +155,7 @@ static enum err look(struct relay *r, struct pg_call *ret_rows)
         calls[n++] = (struct pg_call){.ask = &outbox_note_returns, .args = {pg_text(array_end(&r->returns))}};
     size_t unconfirmed_len = r->unconfirmed.len;
     const char *skipped = array_end(&r->unconfirmed);
-    calls[n++] = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(r->floor), pg_i64(BATCH), pg_text(skipped)}};
+    calls[n++] = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(r->floor.at), pg_i64(BATCH), pg_text(skipped)}};
     enum err e = pg_trip(r->pg, calls, n, began_ns + TRIP_NS);
     r->unconfirmed.len = unconfirmed_len;
     if (e) { /* kept for the next try */
