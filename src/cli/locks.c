@@ -5,8 +5,8 @@
 #include "cli/options.h"
 #include "server/database.h"
 
-/* A 64-bit key is split over classid and objid, with objsubid 1. Reclaim's own three locks (migrations, limits,
- * leadership) are no cleanup locks. */
+/* A 64-bit key is split over classid and objid, with objsubid 1; Reclaim's other locks have two keys and objsubid 2
+ * (pg/lock_ids.h). */
 static const struct statement look = {
     .name = "locks_look",
     .sql = "SELECT (l.classid::int8 << 32 | l.objid::int8) AS lock_id, l.pid,"
@@ -15,7 +15,6 @@ static const struct statement look = {
            " FROM pg_catalog.pg_locks l LEFT JOIN pg_catalog.pg_stat_activity a ON a.pid = l.pid"
            " WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND l.granted"
            " AND l.database = (SELECT oid FROM pg_catalog.pg_database WHERE datname = current_database())"
-           " AND (l.classid::int8 << 32 | l.objid::int8) NOT BETWEEN 7233173838382854239 AND 7233173838382854241"
            " ORDER BY seconds DESC, lock_id",
     .params = 0,
     .columns = "lock_id:int8 pid:int4 application:text state:text seconds:int8",

@@ -2,6 +2,7 @@
 
 #include "base/defs.h"
 #include "customers/customers.h"
+#include "pg/lock_ids.h"
 
 /* For people: "18 March 2026, 12:00 UTC". */
 #define FOR_PEOPLE(time) "pg_catalog.to_char((" time ") AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY, HH24:MI \"UTC\"')"
@@ -9,7 +10,8 @@
 
 const struct statement customer_take_turn = {
     .name = "customer_take_turn",
-    .sql = "SELECT pg_catalog.pg_advisory_xact_lock(reclaim.customer_turn($1::uuid)) IS NULL AS turn",
+    .sql = "SELECT pg_catalog.pg_advisory_xact_lock(" LOCK_CLASS_CUSTOMER
+           ", reclaim.customer_turn($1::uuid)) IS NULL AS turn",
     .params = 1,
     .columns = "turn:bool",
 };

@@ -2,21 +2,21 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "pg/lock_ids.h"
 #include "pg/migrate_inside.h"
 
 #define LOCK_PAUSE_MS 50
 #define UNLOCK_LIMIT_S 5
 
-/* Two-part keys do not meet the one-part keys of other advisory locks. The first part is "recl" in ASCII. */
 static const struct statement migrate_lock = {
     .name = "migrate_lock",
-    .sql = "SELECT pg_catalog.pg_try_advisory_lock(1919247212, 1) AS mine",
+    .sql = "SELECT pg_catalog.pg_try_advisory_lock(" LOCK_CLASS ", " LOCK_MIGRATION ") AS mine",
     .params = 0,
     .columns = "mine:bool",
 };
 static const struct statement migrate_unlock = {
     .name = "migrate_unlock",
-    .sql = "SELECT pg_catalog.pg_advisory_unlock(1919247212, 1) AS was_mine",
+    .sql = "SELECT pg_catalog.pg_advisory_unlock(" LOCK_CLASS ", " LOCK_MIGRATION ") AS was_mine",
     .params = 0,
     .columns = "was_mine:bool",
 };

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/stop.h"
+#include "pg/lock_ids.h"
 
 #define LOOK_EVERY_MS 1000
 #define LOOK_NS (2 * NS_PER_S)
@@ -21,7 +22,7 @@ METRIC_COUNTER(duties_run, "reclaim_leader_duties_total", "Duties the leader has
 
 const struct statement leader_try = {
     .name = "leader_try",
-    .sql = "SELECT pg_catalog.pg_try_advisory_lock(7233173838382854241) AS mine",
+    .sql = "SELECT pg_catalog.pg_try_advisory_lock(" LOCK_CLASS ", " LOCK_LEADER ") AS mine",
     .params = 0,
     .columns = "mine:bool",
 };

@@ -55,7 +55,7 @@ describe('the leader', () => {
   }
 
   const locksHeld = async () => {
-    const [{ n }] = await db.query("select count(*)::int as n from pg_locks where locktype = 'advisory' and granted and objid = (7233173838382854241 & 4294967295)::oid");
+    const [{ n }] = await db.query("select count(*)::int as n from pg_locks where locktype = 'advisory' and granted and classid = 1919247212 and objid = 2");
     return n;
   };
 
@@ -106,7 +106,7 @@ describe('the leader', () => {
   it('was followed within five seconds', () => assert.ok(Math.min(...handOvers) < handOverMs, `${handOvers} ms`));
 
   it('whose session is cut leads no more, until it or another has the lock', async () => {
-    await db.query("select pg_terminate_backend(pid, 10000) from pg_locks where locktype = 'advisory' and granted and objid = (7233173838382854241 & 4294967295)::oid");
+    await db.query("select pg_terminate_backend(pid, 10000) from pg_locks where locktype = 'advisory' and granted and classid = 1919247212 and objid = 2");
     await until('a leader again', async () => (await locksHeld()) === 1 && (await leads(leader)) !== (await leads(other)));
   });
 });

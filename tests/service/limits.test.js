@@ -194,7 +194,7 @@ describe('limits over HTTP', () => {
       const session = await strict.session(t);
       await conclusively(async () => {
         const client = newClient();
-        await session.query('begin; select pg_advisory_xact_lock(7233173838382854240)'); // the other instance, deciding
+        await session.query('begin; select pg_advisory_xact_lock(1919247212, 3)'); // the other instance, deciding
         const asked = probe(server, address('nobody'), from(client));
         await until('the decision waiting', async () => {
           const [{ n }] = await strict.query("select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted");
@@ -271,7 +271,7 @@ describe('limits over HTTP', () => {
       await conclusively(async () => {
         await reload('3/3600');
         const client = from(newClient());
-        await session.query('select pg_advisory_lock(7233173838382854240)'); // as another instance, deciding
+        await session.query('select pg_advisory_lock(1919247212, 3)'); // as another instance, deciding
         const first = probe(server, address('nobody'), from(newClient()));
         await until('a batch that waits', async () => {
           const [{ n }] = await db.query("select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted");
@@ -282,7 +282,7 @@ describe('limits over HTTP', () => {
         await reload('5/3600');
         const behind = probe(server, address('nobody'), client);
         await pause(100);
-        await session.query('select pg_advisory_unlock(7233173838382854240)');
+        await session.query('select pg_advisory_unlock(1919247212, 3)');
         if ((await first).status === 503) return false; // it waited too long
         const both = [await before, await behind];
         for (const answer of both) assert.equal(answer.status, 200, answer.body);

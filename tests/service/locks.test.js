@@ -37,13 +37,13 @@ const held = (email) =>
     [String(lockId(normalised(email)))],
   );
 
-/** All on addresses: what is not the leader's. */
+/** All on addresses: those with one number. */
 const heldAtAll = async () =>
   (
     await db.query(
       `select count(*)::int as n from pg_locks where locktype = 'advisory'
        and database = (select oid from pg_database where datname = current_database())
-       and ((classid::bigint << 32) | objid::bigint) <> 7233173838382854241`,
+       and objsubid = 1`,
     )
   )[0].n;
 

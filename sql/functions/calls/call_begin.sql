@@ -12,13 +12,13 @@ BEGIN
   refused_customer := p_customer;
   IF p_group IS NOT NULL THEN
     -- Who comes second must see who came first.
-    PERFORM pg_catalog.pg_advisory_xact_lock(pg_catalog.uuid_hash_extended(p_group, 1));
+    PERFORM pg_catalog.pg_advisory_xact_lock(1919247215, pg_catalog.uuid_hash(p_group));
   END IF;
   -- Who may not call anyway is told so without a lock.
   SELECT c.status, c.tm_deletion_scheduled INTO outcome, v_scheduled
     FROM reclaim.customer_customers c WHERE c.id = p_customer;
   IF outcome = 'active' THEN
-    PERFORM pg_catalog.pg_advisory_xact_lock_shared(reclaim.customer_turn(p_customer));
+    PERFORM pg_catalog.pg_advisory_xact_lock_shared(1919247213, reclaim.customer_turn(p_customer));
     SELECT c.status, c.tm_deletion_scheduled INTO outcome, v_scheduled
       FROM reclaim.customer_customers c WHERE c.id = p_customer FOR SHARE;
   END IF;

@@ -1,6 +1,7 @@
--- Who changes a customer's state waits here, in the order of coming, and call set-ups behind it. At the row alone a
--- customer who calls without pause would keep its own freeze waiting: those who share a row pass who waits for it.
-CREATE OR REPLACE FUNCTION reclaim.customer_turn(p_customer uuid) RETURNS bigint
+-- The second number of the advisory lock that orders a customer's changes of state and its call set-ups: changes take it
+-- exclusively, set-ups in share mode, before the row. Share locks on the row alone would overtake a waiting change, and a
+-- customer who calls without pause would delay its own freeze. Two customers with the same hash wait for each other.
+CREATE OR REPLACE FUNCTION reclaim.customer_turn(p_customer uuid) RETURNS integer
 LANGUAGE sql IMMUTABLE STRICT PARALLEL SAFE
-AS $$ SELECT pg_catalog.uuid_hash_extended(p_customer, 0) $$;
+AS $$ SELECT pg_catalog.uuid_hash(p_customer) $$;
 REVOKE ALL ON FUNCTION reclaim.customer_turn FROM PUBLIC;

@@ -55,7 +55,7 @@ BEGIN
   END IF;
 
   -- A participant is either seen here or added after this has committed, and then finds these customers among the past.
-  PERFORM pg_advisory_xact_lock_shared(7233173838382854247);
+  PERFORM pg_advisory_xact_lock_shared(1919247212, 4);
   INSERT INTO reclaim.cascade_receipts (customer_id, participant, next_try_at)
     SELECT one, p.name, v_now FROM unnest(p_ids) AS one CROSS JOIN reclaim.cascade_participants p WHERE p.enabled
     ON CONFLICT DO NOTHING;

@@ -22,7 +22,7 @@ BEGIN
       RETURN v_lack;
     END IF;
   END IF;
-  PERFORM pg_advisory_xact_lock(7233173838382854247); -- see delete_customers
+  PERFORM pg_advisory_xact_lock(1919247212, 4); -- see delete_customers
   INSERT INTO reclaim.cascade_participants VALUES (v_new.*)
     ON CONFLICT (name) DO UPDATE SET kind = EXCLUDED.kind, table_name = EXCLUDED.table_name,
       customer_column = EXCLUDED.customer_column, soft_delete_column = EXCLUDED.soft_delete_column,

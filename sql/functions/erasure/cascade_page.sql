@@ -18,7 +18,7 @@ DECLARE
   v_all boolean := false;
 BEGIN
   customers := 0; finished := 0; erased := 0;
-  IF NOT pg_try_advisory_xact_lock(hashtextextended('reclaim cascade ' || p_participant, 7)) THEN
+  IF NOT pg_try_advisory_xact_lock(1919247214, hashtext(p_participant)) THEN
     outcome := 'busy';
     RETURN;
   END IF;

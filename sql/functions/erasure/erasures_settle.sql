@@ -4,7 +4,7 @@ CREATE OR REPLACE FUNCTION reclaim.erasures_settle(p_ids uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock(7233173838382854248);
+  PERFORM pg_advisory_xact_lock(1919247212, 5);
   UPDATE reclaim.erasures e SET completed_at = clock_timestamp()
     WHERE e.customer_id = ANY (p_ids) AND e.completed_at IS NULL AND NOT EXISTS (
       SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = e.customer_id AND r.status <> 'done');

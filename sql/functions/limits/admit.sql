@@ -30,7 +30,7 @@ BEGIN
   IF current_setting('transaction_isolation') <> 'read committed' THEN
     RAISE EXCEPTION 'limits are exact under READ COMMITTED only' USING ERRCODE = 'invalid_transaction_state';
   END IF;
-  PERFORM pg_advisory_xact_lock(7233173838382854240);
+  PERFORM pg_advisory_xact_lock(1919247212, 3);
   v_now := reclaim.limit_clock();
 
   SELECT array_agg(c.total ORDER BY k.k), array_agg(c.oldest ORDER BY k.k), bool_or(c.ahead)
