@@ -2,16 +2,16 @@
 BEGIN;
 SELECT plan(103);
 
-CREATE OR REPLACE FUNCTION reclaim.billing_clock() RETURNS timestamptz
-LANGUAGE sql VOLATILE AS $$ SELECT current_setting('test.now')::timestamptz $$;
+CREATE OR REPLACE FUNCTION reclaim.now() RETURNS timestamptz
+LANGUAGE sql STABLE AS $$ SELECT current_setting('test.now')::timestamptz $$;
 CREATE FUNCTION pg_temp.at(minute numeric) RETURNS timestamptz LANGUAGE sql IMMUTABLE
 AS $$ SELECT '2031-01-01 00:00:00+00'::timestamptz + minute * interval '1 minute' $$;
 CREATE FUNCTION pg_temp.go(minute numeric) RETURNS void LANGUAGE plpgsql
 AS $$ BEGIN PERFORM set_config('test.now', pg_temp.at(minute)::text, true); END $$;
 -- As src/customers/freeze.c does it.
 CREATE FUNCTION pg_temp.freeze(id uuid) RETURNS void LANGUAGE sql AS $$
-  UPDATE reclaim.customer_customers c SET status = 'frozen', tm_deletion_scheduled = clock_timestamp(),
-    frozen_billing_at = clock_timestamp() WHERE c.id = $1;
+  UPDATE reclaim.customer_customers c SET status = 'frozen', tm_deletion_scheduled = reclaim.now(),
+    frozen_billing_at = reclaim.now() WHERE c.id = $1;
   UPDATE reclaim.billing_accounts SET status = 'frozen', hold_reasons = array_append(hold_reasons, 'account_frozen')
     WHERE customer_id = $1 AND status <> 'deleted' AND NOT 'account_frozen' = ANY (hold_reasons) $$;
 CREATE FUNCTION pg_temp.recover(id uuid) RETURNS void LANGUAGE sql AS $$

@@ -26,7 +26,7 @@ static const struct statement charge_due = {
 
 static const struct statement look_at_due = {
     .name = "billing_look_at_due",
-    .sql = "SELECT (SELECT coalesce(greatest(extract(epoch FROM pg_catalog.clock_timestamp() - min(attempt_at)), 0), 0)"
+    .sql = "SELECT (SELECT coalesce(greatest(extract(epoch FROM (SELECT reclaim.now()) - min(attempt_at)), 0), 0)"
            "::int8 FROM reclaim.billing_subscriptions WHERE attempt_at IS NOT NULL) AS lag,"
            " (SELECT count(*) FROM reclaim.billing_subscriptions WHERE tries > 0 AND attempt_at IS NOT NULL) AS unpaid",
     .params = 0,

@@ -16,10 +16,11 @@
 enum err deletion_needs(const struct settings *s, struct pg *pg, struct digest *key, struct deletion *ret,
                         struct why *why)
 {
-    bool mails = s->resend_api_key || s->sendgrid_api_key || s->smtp_url;
+    bool demo = false;
     enum err e = database_same_key(s, pg, why);
-    if (e || (e = database_derive(s, LAST_MAIL_PURPOSE, key, why)))
+    if (e || (e = database_derive(s, LAST_MAIL_PURPOSE, key, why)) || (e = database_is_demo(pg, &demo, why)))
         return e;
+    bool mails = s->resend_api_key || s->sendgrid_api_key || s->smtp_url || settings_has_mailbox(s, demo);
     *ret = (struct deletion){.last_mail_key = mails ? key : NULL, .hangup = &hangup_for_others};
     return OK;
 }

@@ -50,7 +50,7 @@ const struct statement reminders_promise = {
 const struct statement legal_hold_set = {
     .name = "legal_hold_set",
     .sql = "UPDATE reclaim.customer_customers c SET hold_reason = $2::text,"
-           " hold_at = CASE WHEN $2::text IS NOT NULL THEN coalesce(c.hold_at, pg_catalog.clock_timestamp()) END"
+           " hold_at = CASE WHEN $2::text IS NOT NULL THEN coalesce(c.hold_at, (SELECT reclaim.now())) END"
            " WHERE c.id = $1::uuid AND c.status <> 'deleted'"
            " RETURNING pg_catalog.left(reclaim.customer_object(c)::text, -1) || ',\"hold\":' || CASE WHEN c.hold_at IS "
            "NULL"

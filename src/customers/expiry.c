@@ -22,7 +22,7 @@ METRIC_GAUGE(processed, "reclaim_expiry_processed", "Customers that the last exp
 
 #define DUE                                                                                                            \
     "c.status = 'frozen' AND c.hold_at IS NULL AND c.tm_deletion_scheduled <="                                         \
-    " (SELECT pg_catalog.clock_timestamp() - $1::int8 * interval '1 millisecond')"
+    " (SELECT reclaim.now() - $1::int8 * interval '1 millisecond')"
 #define BEHIND "(c.tm_deletion_scheduled, c.id) > ($2::timestamptz, $3::uuid)"
 
 static const struct statement expiry_count = {

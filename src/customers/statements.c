@@ -29,7 +29,7 @@ const struct statement customer_lock = {
 const struct statement customer_freeze = {
     .name = "customer_freeze",
     .sql = "UPDATE reclaim.customer_customers c SET status = 'frozen', tm_deletion_scheduled = t.now,"
-           " frozen_billing_at = t.now FROM (SELECT pg_catalog.clock_timestamp() AS now) t WHERE c.id = $1::uuid"
+           " frozen_billing_at = t.now FROM (SELECT reclaim.now() AS now) t WHERE c.id = $1::uuid"
            " RETURNING reclaim.customer_object(c)::text AS object",
     .params = 1,
     .columns = "object:text",

@@ -105,7 +105,7 @@ static const struct statement frozen_note = {
            " ORDER BY c.changed_xid LIMIT 10 * $2::int8)"
            ", due AS (SELECT c.id, c.status, c.frozen_api_at FROM reclaim.customer_customers c WHERE c.id = ANY"
            " (ARRAY(SELECT id FROM near ORDER BY pg_catalog.random() LIMIT $2::int8)) FOR UPDATE NOWAIT)"
-           ", done AS (UPDATE reclaim.customer_customers c SET frozen_api_at = pg_catalog.clock_timestamp() FROM due"
+           ", done AS (UPDATE reclaim.customer_customers c SET frozen_api_at = (SELECT reclaim.now()) FROM due"
            " WHERE c.id = due.id AND due.status = 'frozen' AND due.frozen_api_at IS NULL RETURNING 1)"
            " SELECT (SELECT count(*) FROM done) AS noted, EXISTS (SELECT FROM reclaim.customer_customers c"
            " WHERE c.status = 'frozen' AND c.frozen_api_at IS NULL) AS found",

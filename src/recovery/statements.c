@@ -42,8 +42,8 @@ const struct statement cleanup_store_code = {
         "WITH log AS (INSERT INTO reclaim.auth_cleanup_log (correlation_id, email_hash, ip_hash, step, status)"
         "  VALUES ($6::uuid, $1, $7, 'request-code', 'pending') RETURNING id)"
         " INSERT INTO reclaim.verification_codes AS c (email_hash, user_id, code_hash, code_salt, expires_at, log_id)"
-        " SELECT $1, $2::uuid, decode($3, 'hex'), decode($4, 'hex'), clock_timestamp() + $5::int8 * interval '1 "
-        "second',"
+        " SELECT $1, $2::uuid, decode($3, 'hex'), decode($4, 'hex'), (SELECT reclaim.now()) + $5::int8 * interval"
+        " '1 second',"
         "  log.id FROM log"
         " ON CONFLICT (email_hash) DO UPDATE SET user_id = excluded.user_id, code_hash = excluded.code_hash,"
         "  code_salt = excluded.code_salt, expires_at = excluded.expires_at, log_id = excluded.log_id, tries = 0,"
@@ -57,7 +57,7 @@ const struct statement cleanup_store_code = {
 const struct statement cleanup_take_try = {
     .name = "cleanup_take_try",
     .sql = "UPDATE reclaim.verification_codes SET tries = tries + 1"
-           " WHERE email_hash = $1 AND expires_at > clock_timestamp() AND tries < " CODE_TRIES_MAX
+           " WHERE email_hash = $1 AND expires_at > (SELECT reclaim.now()) AND tries < " CODE_TRIES_MAX
            " RETURNING encode(code_hash, 'hex') AS code_hash, encode(code_salt, 'hex') AS code_salt, user_id, log_id",
     .params = 1,
     .columns = "code_hash:text code_salt:text user_id:uuid log_id:int8",
@@ -88,7 +88,7 @@ const struct statement cleanup_delete_user = {
 
 const struct statement cleanup_read_mail = {
     .name = "cleanup_read_mail",
-    .sql = "SELECT u.email, ceil(extract(epoch FROM c.expires_at - clock_timestamp()))::int8 AS left_s"
+    .sql = "SELECT u.email, ceil(extract(epoch FROM c.expires_at - (SELECT reclaim.now())))::int8 AS left_s"
            " FROM reclaim.verification_codes c JOIN auth.users u ON u.id = c.user_id"
            " WHERE c.user_id = $1::uuid AND c.code_salt = decode($2, 'hex') AND u.deleted_at IS NULL",
     .params = 2,
@@ -97,7 +97,7 @@ const struct statement cleanup_read_mail = {
 
 static const struct statement purge_codes = {
     .name = "cleanup_purge_codes",
-    .sql = "DELETE FROM reclaim.verification_codes WHERE expires_at < clock_timestamp() - interval '1 hour'",
+    .sql = "DELETE FROM reclaim.verification_codes WHERE expires_at < (SELECT reclaim.now()) - interval '1 hour'",
     .params = 0,
     .columns = "",
 };

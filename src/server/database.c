@@ -32,6 +32,20 @@ static const struct statement read_key = {
     .columns = "key_fingerprint:text",
 };
 
+static const struct statement note_demo = {
+    .name = "installation_note_demo",
+    .sql = "UPDATE reclaim.installation SET demo = $1::bool WHERE demo <> $1::bool",
+    .params = 1,
+    .columns = "",
+};
+
+static const struct statement read_demo = {
+    .name = "installation_read_demo",
+    .sql = "SELECT demo FROM reclaim.installation",
+    .params = 0,
+    .columns = "demo:bool",
+};
+
 /* One row a column: has the table it, is it a uuid, does an index start with it, does it refer to auth.users? */
 static const struct statement look_at_ownership = {
     .name = "ownership_look",
@@ -57,8 +71,8 @@ static const struct statement look_for_hidden_rows = {
 };
 
 static const struct statement *const statements[] = {
-    &probe_find_user, &probe_find_users, &probe_sees_users,  &probe_limit_company_query,
-    &claim_key,       &read_key,         &look_at_ownership, &look_for_hidden_rows,
+    &probe_find_user, &probe_find_users, &probe_sees_users, &probe_limit_company_query, &claim_key,
+    &read_key,        &note_demo,        &read_demo,        &look_at_ownership,         &look_for_hidden_rows,
     &leader_try,      &leader_expire,    &leader_ping};
 
 static int64_t deadline(void)
@@ -159,6 +173,23 @@ enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct 
         return why_set(why, e, "cannot read which key this database belongs to (%s %s)", err_name(e),
                        calls[0].err ? calls[0].sqlstate : calls[1].sqlstate);
     return compare_key(&calls[1], fingerprint, why);
+}
+
+enum err database_note_demo(struct pg *pg, bool demo, struct why *why)
+{
+    struct pg_call call = {.ask = &note_demo, .args = {pg_text(demo ? "true" : "false")}};
+    enum err e = pg_ask(pg, &call, deadline());
+    return e ? why_set(why, e, "cannot note whether this is a demonstration (%s %s)", err_name(e), call.sqlstate) : OK;
+}
+
+enum err database_is_demo(struct pg *pg, bool *ret, struct why *why)
+{
+    struct pg_call call = {.ask = &read_demo};
+    enum err e = pg_ask(pg, &call, deadline());
+    if (e)
+        return why_set(why, e, "the schema cannot be read (%s %s): run reclaim migrate", err_name(e), call.sqlstate);
+    *ret = call.rows == 1 && pg_get_bool(&call, 0, 0);
+    return OK;
 }
 
 enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why)

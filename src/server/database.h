@@ -33,6 +33,11 @@ enum err database_same_key(const struct settings *s, struct pg *pg, struct why *
 /* Claims the database for this key, or finds that it was claimed with another: ERR_CONFLICT. */
 enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct why *why) MUST_CHECK;
 
+/* Whether the private database was last served as a demonstration: the server notes it, and commands beside it then promise
+ * the mails that the server would. */
+enum err database_note_demo(struct pg *pg, bool demo, struct why *why) MUST_CHECK;
+enum err database_is_demo(struct pg *pg, bool *ret, struct why *why) MUST_CHECK;
+
 /* Every statement of the program described by the server. What depends on RECLAIM_OWNERSHIP only draws a warning:
  * the probe answers null without it. */
 enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why) MUST_CHECK;

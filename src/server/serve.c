@@ -237,6 +237,8 @@ static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
             return e;
         log_migration(schema, &report);
     }
+    if (app->cluster && (e = database_note_demo(pg, app->demo, why)))
+        return e;
     return app->demo ? fill_demo(pg, why) : OK;
 }
 

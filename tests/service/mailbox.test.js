@@ -7,9 +7,10 @@ import { requestCode } from './lib/cleanup.js';
 import { connectTo, postmasterOf } from './lib/embedded.js';
 import { request } from './lib/http.js';
 import { addUser } from './lib/people.js';
+import { temporaryDirectory } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
-import { Stage, until } from './lib/stage.js';
+import { Stage, stageOf, until } from './lib/stage.js';
 
 const pages = ['/mailbox', '/mailbox.json'];
 const statusesOf = async (server) => {
@@ -55,6 +56,30 @@ describe('with --demo', () => {
     assert.deepEqual(await statusesOf(server), [404, 404]);
     await until('the greeting', () => /^ {2}Mailbox +not shown: .*RECLAIM_LISTEN.*$/m.test(server.output));
     assert.doesNotMatch(server.output, /\/mailbox/);
+  });
+
+  const ada = 'e0000000-0000-4000-8000-000000000101';
+
+  it('a customer deleted at the command line beside the demo gets the last mail that the server would send', async (t) => {
+    const directory = temporaryDirectory(stageOf(t));
+    const server = await serve(t, { directory, args: ['--demo'] });
+    const deleted = await run(t, ['delete', ada], { directory });
+    assert.equal(deleted.code, 0, deleted.stderr);
+    await until('the last mail', async () => {
+      const { json } = await request(server, { path: '/mailbox.json' });
+      return json.items.find(({ to, subject }) => to === 'ada@example.com' && /deleted/.test(subject));
+    });
+    await server.stop();
+  });
+
+  it('a data directory that is served without --demo later promises no mail that nobody would send', async (t) => {
+    const directory = temporaryDirectory(stageOf(t));
+    await (await serve(t, { directory, args: ['--demo'] })).stop();
+    const server = await serve(t, { directory });
+    assert.equal((await run(t, ['delete', ada], { directory })).code, 0);
+    const db = await connectTo(t, postmasterOf(server).data);
+    assert.deepEqual(await db.query(`select payload from reclaim.work_items where kind = 'mail'`), []);
+    await server.stop();
   });
 
   it('a database of one’s own is refused before anything is done to it, in one line that says what to do', async (t) => {

@@ -1,5 +1,6 @@
 -- "Not deleted" as some programs write it: a time far ahead, or at the beginning of the epoch.
+-- Without a SET clause, so that it is inlined where it is called.
 CREATE OR REPLACE FUNCTION reclaim.is_sentinel(p_time timestamptz) RETURNS boolean
-LANGUAGE sql STABLE PARALLEL SAFE SET search_path = pg_catalog
-AS $$ SELECT p_time > now() + interval '1 year' OR p_time < '1970-01-02 00:00:00+00' $$;
+LANGUAGE sql STABLE PARALLEL SAFE
+AS $$ SELECT p_time > reclaim.now() + interval '1 year' OR p_time < '1970-01-02 00:00:00+00' $$;
 REVOKE ALL ON FUNCTION reclaim.is_sentinel FROM PUBLIC;

@@ -21,7 +21,7 @@ BEGIN
     outcome := 'unknown';
     RETURN;
   END IF;
-  v_now := reclaim.billing_clock();
+  v_now := reclaim.now();
 
   SELECT * INTO v_charge FROM reclaim.billing_charges c WHERE c.reference = p_reference;
   IF NOT FOUND THEN

@@ -5,7 +5,7 @@ CREATE OR REPLACE FUNCTION reclaim.billing_charge_due(p_most integer, OUT seen i
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET lock_timeout = '100ms'
 AS $$
 DECLARE
-  v_now timestamptz := reclaim.billing_clock(); -- a variable, so that the index is asked for what is due
+  v_now timestamptz := reclaim.now(); -- a variable, so that the index is asked for what is due
   v_due record;
   v_id uuid;
   v_subscription reclaim.billing_subscriptions;

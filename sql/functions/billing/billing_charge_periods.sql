@@ -12,7 +12,7 @@ BEGIN
   SELECT f.frozen_at INTO v_open FROM reclaim.billing_freezes f
     WHERE f.billing_account_id = s.billing_account_id AND f.thawed_at IS NULL;
   -- What is left after so many is done when the others have had their turn.
-  WHILE NOT refused AND charged < 50 AND s.next_charge_at <= reclaim.billing_clock()
+  WHILE NOT refused AND charged < 50 AND s.next_charge_at <= reclaim.now()
       AND (v_open IS NULL OR s.next_charge_at < v_open) LOOP
     SELECT c.outcome INTO v_outcome FROM reclaim.billing_charge(s.billing_account_id, s.amount_micros,
       format('sub:%s:%s', s.id, reclaim.rfc3339(s.next_charge_at)), s.next_charge_at, s.id) c;
@@ -29,7 +29,7 @@ BEGIN
   END LOOP;
   UPDATE reclaim.billing_subscriptions SET next_charge_at = s.next_charge_at, tries = s.tries,
       trouble = CASE WHEN refused THEN v_outcome END,
-      attempt_at = CASE WHEN refused THEN reclaim.billing_clock() + reclaim.billing_pause(s.tries)
+      attempt_at = CASE WHEN refused THEN reclaim.now() + reclaim.billing_pause(s.tries)
                         WHEN v_open IS NULL OR s.next_charge_at < v_open THEN s.next_charge_at END
     WHERE id = s.id;
 END

@@ -4,8 +4,8 @@ LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 BEGIN
   UPDATE reclaim.billing_subscriptions SET tries = tries + 1, trouble = p_trouble,
-      attempt_at = reclaim.billing_clock() + reclaim.billing_pause(tries + 1)
-    WHERE billing_account_id = p_account AND attempt_at <= reclaim.billing_clock();
+      attempt_at = reclaim.now() + reclaim.billing_pause(tries + 1)
+    WHERE billing_account_id = p_account AND attempt_at <= (SELECT reclaim.now());
 EXCEPTION WHEN lock_not_available THEN
   NULL; -- whoever has the account has these too; they stay due
 END

@@ -4,16 +4,16 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
 AS $$
 BEGIN
   NEW.status := coalesce(nullif(NEW.status, ''), 'active');
-  IF reclaim.is_sentinel(NEW.tm_delete) THEN
+  IF NEW.tm_delete IS NOT NULL AND reclaim.is_sentinel(NEW.tm_delete) THEN
     NEW.tm_delete := NULL;
   END IF;
   IF NEW.tm_delete IS NOT NULL THEN
     NEW.status := 'deleted';
   ELSIF NEW.status = 'deleted' THEN
-    NEW.tm_delete := clock_timestamp();
+    NEW.tm_delete := reclaim.now();
   END IF;
   IF TG_OP = 'UPDATE' AND NEW.status IS DISTINCT FROM OLD.status THEN
-    NEW.tm_update := clock_timestamp();
+    NEW.tm_update := reclaim.now();
   END IF;
   RETURN NEW;
 END

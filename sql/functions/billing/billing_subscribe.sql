@@ -16,10 +16,10 @@ BEGIN
   END IF;
   SELECT * INTO v_made FROM reclaim.billing_subscriptions s WHERE s.reference = p_reference;
   IF NOT FOUND THEN
-    v_first := coalesce(p_first, reclaim.billing_clock());
-    outcome := reclaim.billing_refusal(v_account, reclaim.billing_clock());
+    v_first := coalesce(p_first, reclaim.now());
+    outcome := reclaim.billing_refusal(v_account, reclaim.now());
     -- Each missed period is a charge of its own.
-    IF outcome IS NULL AND v_first + make_interval(secs => 1000.0 * p_seconds) < reclaim.billing_clock() THEN
+    IF outcome IS NULL AND v_first + make_interval(secs => 1000.0 * p_seconds) < reclaim.now() THEN
       outcome := 'past';
     END IF;
     IF outcome IS NOT NULL THEN

@@ -6,14 +6,14 @@ DECLARE
   v_frozen timestamptz;
   v_thawed timestamptz;
 BEGIN
-  UPDATE reclaim.billing_freezes SET thawed_at = greatest(reclaim.billing_clock(), frozen_at)
+  UPDATE reclaim.billing_freezes SET thawed_at = greatest(reclaim.now(), frozen_at)
     WHERE billing_account_id = p_account AND thawed_at IS NULL RETURNING frozen_at, thawed_at INTO v_frozen, v_thawed;
   IF FOUND THEN
     UPDATE reclaim.billing_subscriptions SET next_charge_at = next_charge_at + (v_thawed - v_frozen)
       WHERE billing_account_id = p_account AND status = 'paused' AND next_charge_at >= v_frozen;
   END IF;
   UPDATE reclaim.billing_subscriptions SET status = 'active', attempt_at = next_charge_at, tries = 0,
-      tm_update = clock_timestamp()
+      tm_update = reclaim.now()
     WHERE billing_account_id = p_account AND status = 'paused';
 END
 $$;

@@ -8,7 +8,7 @@ DECLARE
 BEGIN
   SELECT * INTO v_account FROM reclaim.billing_accounts a WHERE a.id = p_account;
   outcome := CASE WHEN FOUND THEN 'found' ELSE 'unknown' END;
-  v_refusal := reclaim.billing_refusal(v_account, clock_timestamp());
+  v_refusal := reclaim.billing_refusal(v_account, reclaim.now());
   object := json_build_object('valid', v_refusal IS NULL AND v_account.balance_micros >= p_amount, 'reason', CASE
     WHEN v_refusal = 'deleted' THEN 'ACCOUNT_DELETED'
     WHEN v_refusal IS NOT NULL THEN 'ACCOUNT_FROZEN'

@@ -6,12 +6,13 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_now timestamptz;
+  v_began timestamptz := reclaim.now() - (clock_timestamp() - transaction_timestamp());
 BEGIN
   PERFORM FROM reclaim.billing_accounts a WHERE a.customer_id = NEW.id ORDER BY a.id FOR NO KEY UPDATE;
   -- A time of this transaction means now; an older one was meant.
-  IF NEW.tm_deletion_scheduled IS NULL OR NEW.tm_deletion_scheduled >= transaction_timestamp() THEN
-    v_now := reclaim.billing_clock();
-    IF NEW.frozen_billing_at >= transaction_timestamp() THEN
+  IF NEW.tm_deletion_scheduled IS NULL OR NEW.tm_deletion_scheduled >= v_began THEN
+    v_now := reclaim.now();
+    IF NEW.frozen_billing_at >= v_began THEN
       NEW.frozen_billing_at := v_now;
     END IF;
     NEW.tm_deletion_scheduled := v_now;

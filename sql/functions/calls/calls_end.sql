@@ -27,10 +27,10 @@ BEGIN
   SELECT count(*) INTO v_left FROM (SELECT FROM reclaim.call_calls c WHERE c.status <> 'hangup' AND (c.ending_for = p_customer
     OR (v_status IN ('frozen', 'deleted') AND c.customer_id = p_customer)) LIMIT 100000) l;
   IF v_left = 0 AND v_status = 'frozen' THEN
-    UPDATE reclaim.customer_customers c SET frozen_calls_at = clock_timestamp()
+    UPDATE reclaim.customer_customers c SET frozen_calls_at = reclaim.now()
       WHERE c.id = p_customer AND c.status = 'frozen' AND c.tm_deletion_scheduled = v_scheduled AND c.frozen_calls_at IS NULL;
   END IF;
-  RETURN QUERY SELECT v_status, v_left, v_marked, date_part('epoch', clock_timestamp() - v_since);
+  RETURN QUERY SELECT v_status, v_left, v_marked, date_part('epoch', reclaim.now() - v_since);
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.calls_end FROM PUBLIC;

@@ -5,18 +5,18 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
 AS $$
 BEGIN
   NEW.status := coalesce(nullif(NEW.status, ''), 'active');
-  IF reclaim.is_sentinel(NEW.tm_delete) THEN
+  IF NEW.tm_delete IS NOT NULL AND reclaim.is_sentinel(NEW.tm_delete) THEN
     NEW.tm_delete := NULL;
   END IF;
   IF NEW.tm_delete IS NOT NULL THEN
     NEW.status := 'deleted';
   ELSIF NEW.status = 'deleted' THEN
-    NEW.tm_delete := clock_timestamp();
+    NEW.tm_delete := reclaim.now();
   END IF;
   IF NEW.status = 'active' THEN
     NEW.tm_deletion_scheduled := NULL;
   ELSIF NEW.status = 'frozen' THEN
-    NEW.tm_deletion_scheduled := coalesce(NEW.tm_deletion_scheduled, clock_timestamp());
+    NEW.tm_deletion_scheduled := coalesce(NEW.tm_deletion_scheduled, reclaim.now());
   END IF;
   IF NEW.status <> 'frozen' THEN
     NEW.frozen_api_at := NULL;
@@ -40,7 +40,7 @@ BEGIN
       IS DISTINCT FROM (OLD.status, OLD.tm_deletion_scheduled, OLD.name, OLD.detail, OLD.email, OLD.phone_number,
       OLD.address, OLD.webhook_method, OLD.webhook_uri, OLD.billing_account_id, OLD.owner_user_id, OLD.hold_reason) THEN
     NEW.version := OLD.version + 1;
-    NEW.tm_update := clock_timestamp();
+    NEW.tm_update := reclaim.now();
   END IF;
   RETURN NEW;
 END

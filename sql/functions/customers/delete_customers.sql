@@ -8,7 +8,8 @@ CREATE OR REPLACE FUNCTION reclaim.delete_customers(p_ids uuid[], p_sealed text[
 LANGUAGE plpgsql SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
 AS $$
 DECLARE
-  v_now timestamptz := clock_timestamp();
+  v_now timestamptz := reclaim.now();
+  v_real timestamptz := clock_timestamp(); -- keys and the cascade do not follow the installation's time
   v_owners uuid[];
   v_count integer;
   v_others text := reclaim.customer_columns_to_clear();
@@ -45,7 +46,7 @@ BEGIN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security hides customers, accounts or keys from this role';
   END IF;
 
-  UPDATE reclaim.access_keys SET revoked_at = coalesce(revoked_at, v_now), name = ''
+  UPDATE reclaim.access_keys SET revoked_at = coalesce(revoked_at, v_real), name = ''
     WHERE customer_id = ANY (p_ids) AND (revoked_at IS NULL OR name <> '');
   UPDATE reclaim.billing_accounts SET status = 'deleted', tm_delete = coalesce(tm_delete, v_now), name = ''
     WHERE customer_id = ANY (p_ids) AND (status <> 'deleted' OR name <> '');
@@ -57,10 +58,10 @@ BEGIN
   -- A participant is either seen here or added after this has committed, and then finds these customers among the past.
   PERFORM pg_advisory_xact_lock_shared(1919247212, 4);
   INSERT INTO reclaim.cascade_receipts (customer_id, participant, next_try_at)
-    SELECT one, p.name, v_now FROM unnest(p_ids) AS one CROSS JOIN reclaim.cascade_participants p WHERE p.enabled
+    SELECT one, p.name, v_real FROM unnest(p_ids) AS one CROSS JOIN reclaim.cascade_participants p WHERE p.enabled
     ON CONFLICT DO NOTHING;
   INSERT INTO reclaim.erasures (customer_id, requested_at, completed_at)
-    SELECT one, v_now, CASE WHEN NOT EXISTS (SELECT FROM reclaim.cascade_participants p WHERE p.enabled) THEN v_now END
+    SELECT one, v_real, CASE WHEN NOT EXISTS (SELECT FROM reclaim.cascade_participants p WHERE p.enabled) THEN v_real END
     FROM unnest(p_ids) AS one ON CONFLICT DO NOTHING;
   INSERT INTO reclaim.work_items (kind, payload)
     SELECT 'mail', jsonb_build_object('template', 'customer-deleted', 'customer_id', one, 'sealed', sealed)

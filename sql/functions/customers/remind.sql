@@ -4,8 +4,8 @@ CREATE OR REPLACE FUNCTION reclaim.remind(p_grace_ms bigint, p_before_ms bigint,
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 DECLARE
-  v_newest timestamptz := clock_timestamp() - (p_grace_ms - p_before_ms) * interval '1 millisecond';
-  v_oldest timestamptz := clock_timestamp() - (p_grace_ms - p_until_ms) * interval '1 millisecond';
+  v_newest timestamptz := reclaim.now() - (p_grace_ms - p_before_ms) * interval '1 millisecond';
+  v_oldest timestamptz := reclaim.now() - (p_grace_ms - p_until_ms) * interval '1 millisecond';
   v_count integer;
 BEGIN
   WITH due AS (
