@@ -129,12 +129,13 @@ build_release() {
     cmp -s build/release/src/reclaim build/reclaim || install -m 755 build/release/src/reclaim build/reclaim
 }
 
-build_asan() { alone compile asan -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined; }
-build_tsan() { alone compile tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread; }
+build_asan() { alone compile asan -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Dtest_hooks=true; }
+build_tsan() { alone compile tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread -Dtest_hooks=true; }
 
 build_fuzz() {
     CC=clang alone compile fuzz -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Dwerror=false \
         -Dtests=false -Dfuzz=true -Dc_args=-fsanitize=fuzzer-no-link
 }
 
-build_bench() { alone compile bench -Doptimization=2 -Ddebug=true -Dtests=false -Dbench=true; }
+# The program as in a release, but with what the benchmarks compare with; and their own tools.
+build_bench() { alone compile bench -Doptimization=2 -Ddebug=true -Dtests=false -Dbench=true -Dtest_hooks=true; }

@@ -190,9 +190,12 @@ fuzz_targets() {
 stage_fuzz() { fuzz_targets -runs=500000 -max_total_time=6; }
 stage_long-fuzz() { fuzz_targets -max_total_time="${FUZZ_SECONDS:-60}"; }
 
-smoke() { RECLAIM_PROGRAM=$PWD/build/reclaim BENCH_TOOLS=$PWD/build/bench/bench limited node bench/run.js --smoke; }
+smoke() { RECLAIM_PROGRAM=$PWD/build/bench/src/reclaim BENCH_TOOLS=$PWD/build/bench/bench limited node bench/run.js --smoke; }
 
-stage_bench() {
+# A release reads no variable that is there for tests.
+release_has_no_test_hooks() { ! grep -aoE 'RECLAIM_TEST_[A-Z_]+' build/reclaim; }
+
+benchmarks() {
     count_one benchmarks smoke
     [[ $failed -gt 0 ]] && may_run_again || return 0
     mv "$log" "${log%.log}.first.log"
@@ -200,6 +203,11 @@ stage_bench() {
     failed=0
     count_one benchmarks smoke
     [[ $failed -gt 0 ]] || flaky+=("flaky: bench/run.js --smoke")
+}
+
+stage_bench() {
+    benchmarks
+    count_one release-without-test-hooks release_has_no_test_hooks
 }
 
 stage_canary() { count_one canary limited bash tests/canary.sh "$RECLAIM_TEST_LOGS"; }

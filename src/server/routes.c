@@ -1,8 +1,7 @@
 #include "server/routes.h"
 
-#include <stdlib.h>
-
 #include "base/embedded.h"
+#include "server/test_hooks.h"
 
 static void openapi(struct request *rq)
 {
@@ -17,36 +16,7 @@ static void openapi(struct request *rq)
     reply_send(rq, 200);
 }
 
-/* What a refusal costs without deciding it: the benchmarks' measure. Only there when RECLAIM_TEST_CONSTANT is set. */
-static void constant(struct request *rq)
-{
-    static const struct {
-        const char *name, *value;
-    } headers[] = {{"X-RateLimit-Limit", "30"},
-                   {"X-RateLimit-Remaining", "0"},
-                   {"X-RateLimit-Reset", "1730040000"},
-                   {"Retry-After", "45"},
-                   {"RateLimit-Policy", "\"probe\";q=30;w=60"},
-                   {"RateLimit", "\"probe\";r=0;t=45"}};
-    for (size_t i = 0; i < COUNT_OF(headers); i++)
-        reply_header(rq, headers[i].name, headers[i].value);
-    reply_body(
-        rq, "application/json",
-        STR("{\"success\":false,\"correlationId\":\"00000000-0000-4000-8000-000000000000\",\"error\":{\"code\":"
-            "\"ORPHAN_CLEANUP_003\",\"message\":\"Too many requests. Please wait 45 seconds before trying again.\","
-            "\"httpStatus\":429,\"retryAfter\":45}}"));
-    reply_send(rq, 429);
-}
-
-/* The same for the gate. */
-static void constant_pass(struct request *rq)
-{
-    reply_header(rq, "X-Customer-Id", "00000000-0000-4000-8000-000000000000");
-    reply_header(rq, "X-Customer-Status", "active");
-    reply_send(rq, 200);
-}
-
-static void add(struct routes *r, struct route route)
+void routes_add(struct routes *r, struct route route)
 {
     r->routes[r->router.route_count++] = route;
 }
@@ -57,7 +27,7 @@ static void add_guarded(struct routes *r, const struct routes_needs *needs, enum
 {
     struct guarded *guarded = &r->guarded[r->router.route_count];
     *guarded = (struct guarded){needs->authenticator, admits, handle, context};
-    add(r, (struct route){.method = method, .path = path, .handle = authenticate_guarded, .context = guarded});
+    routes_add(r, (struct route){.method = method, .path = path, .handle = authenticate_guarded, .context = guarded});
 }
 
 #define SELF (ADMITS_CUSTOMER | ADMITS_FROZEN)
@@ -65,7 +35,7 @@ static void add_guarded(struct routes *r, const struct routes_needs *needs, enum
 static void add_customers(struct routes *r, const struct routes_needs *needs)
 {
     struct customers *context = &r->customers;
-    add(r, (struct route){.method = METHOD_POST, .path = "/auth/login", .handle = login_handle, .context = context});
+    routes_add(r, (struct route){.method = METHOD_POST, .path = "/auth/login", .handle = login_handle, .context = context});
     add_guarded(r, needs, METHOD_POST, "/auth/unregister", SELF, unregister_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", SELF, recover_own_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMITS_ADMIN, customers_list_handle, context);
@@ -140,37 +110,33 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
         .prefix = "/functions/v1/", .cors = true, .refuse = contract_family_refuse, .context = contract};
     r->families[1] = (struct family){.prefix = "/", .refuse = refuse_plainly};
     r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, 0};
-    add(r, (struct route){.method = METHOD_ANY,
+    routes_add(r, (struct route){.method = METHOD_ANY,
                           .path = "/gate",
                           .handle = gate_handle,
                           .context = needs->authenticator,
                           .ignores_body = true});
-    add(r, (struct route){.method = METHOD_POST,
+    routes_add(r, (struct route){.method = METHOD_POST,
                           .path = "/functions/v1/check-email-status",
                           .handle = probe_handle,
                           .context = &r->probe,
                           .hold = &r->probe.hold});
-    add(r, (struct route){.method = METHOD_POST,
+    routes_add(r, (struct route){.method = METHOD_POST,
                           .path = "/functions/v1/cleanup-orphaned-user",
                           .handle = cleanup_handle,
                           .context = &r->cleanup,
                           .hold = &r->cleanup.hold});
-    add(r, (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi});
+    routes_add(r, (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi});
     add_customers(r, needs);
     add_billing(r, needs);
     add_cascade(r, needs);
     add_calls(r, needs);
     if (needs->shows_mailbox) {
-        add(r,
+        routes_add(r,
             (struct route){.method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .context = &r->mailbox});
-        add(r, (struct route){
+        routes_add(r, (struct route){
                    .method = METHOD_GET, .path = "/mailbox.json", .handle = mailbox_json, .context = &r->mailbox});
     }
-    if (getenv("RECLAIM_TEST_CONSTANT")) {
-        add(r, (struct route){.method = METHOD_POST, .path = "/functions/v1/constant", .handle = constant});
-        add(r, (struct route){
-                   .method = METHOD_ANY, .path = "/constant-pass", .handle = constant_pass, .ignores_body = true});
-    }
+    test_hooks_add_routes(r);
 }
 
 void routes_configure(struct routes *r, const struct settings *s)

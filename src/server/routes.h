@@ -43,6 +43,8 @@ struct routes_needs {
     bool shows_mailbox;
 };
 
+/* Adds one route; before the server starts. */
+void routes_add(struct routes *r, struct route route);
 void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs);
 /* What may change while the program runs. */
 void routes_configure(struct routes *r, const struct settings *s);

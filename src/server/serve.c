@@ -25,6 +25,7 @@
 #include "server/process_metrics.h"
 #include "server/routes.h"
 #include "server/shifts.h"
+#include "server/test_hooks.h"
 #include "settings/keys.h"
 #include "work/leader.h"
 
@@ -329,15 +330,6 @@ static enum err await_database(struct app *app, bool *ret_stopped)
     return OK;
 }
 
-static int64_t request_deadline_ns(void)
-{
-    int64_t ms;
-    const char *shorter = getenv("RECLAIM_TEST_REQUEST_DEADLINE_MS");
-    if (shorter && str_to_i64(str_of(shorter), 1, 60000, &ms) == OK)
-        return ms * NS_PER_MS;
-    return REQUEST_DEADLINE_NS;
-}
-
 static enum err listen_all(struct app *app, struct why *why)
 {
     const struct settings *s = settings_now(app);
@@ -346,7 +338,7 @@ static enum err listen_all(struct app *app, struct why *why)
         .address = s->listen,
         .loops = (int)s->workers,
         .connections_max = (int)s->max_connections,
-        .request_deadline_ns = request_deadline_ns(),
+        .request_deadline_ns = test_hooks_request_deadline_ns(REQUEST_DEADLINE_NS),
         .idle_ns = IDLE_NS,
         .router = &app->routes.router,
         .policy = &atomic_load(&app->now)->policy,

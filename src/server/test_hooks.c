@@ -1,0 +1,50 @@
+#include "server/test_hooks.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+
+/* Answers as the probe refuses, without deciding anything: what the benchmarks compare a refusal with. */
+static void constant(struct request *rq)
+{
+    static const struct {
+        const char *name, *value;
+    } headers[] = {{"X-RateLimit-Limit", "30"},
+                   {"X-RateLimit-Remaining", "0"},
+                   {"X-RateLimit-Reset", "1730040000"},
+                   {"Retry-After", "45"},
+                   {"RateLimit-Policy", "\"probe\";q=30;w=60"},
+                   {"RateLimit", "\"probe\";r=0;t=45"}};
+    for (size_t i = 0; i < COUNT_OF(headers); i++)
+        reply_header(rq, headers[i].name, headers[i].value);
+    reply_body(
+        rq, "application/json",
+        STR("{\"success\":false,\"correlationId\":\"00000000-0000-4000-8000-000000000000\",\"error\":{\"code\":"
+            "\"ORPHAN_CLEANUP_003\",\"message\":\"Too many requests. Please wait 45 seconds before trying again.\","
+            "\"httpStatus\":429,\"retryAfter\":45}}"));
+    reply_send(rq, 429);
+}
+
+/* Answers as the gate passes a request. */
+static void constant_pass(struct request *rq)
+{
+    reply_header(rq, "X-Customer-Id", "00000000-0000-4000-8000-000000000000");
+    reply_header(rq, "X-Customer-Status", "active");
+    reply_send(rq, 200);
+}
+
+void test_hooks_add_routes(struct routes *r)
+{
+    if (!getenv("RECLAIM_TEST_CONSTANT"))
+        return;
+    routes_add(r, (struct route){.method = METHOD_POST, .path = "/functions/v1/constant", .handle = constant});
+    routes_add(r, (struct route){
+                      .method = METHOD_ANY, .path = "/constant-pass", .handle = constant_pass, .ignores_body = true});
+}
+
+int64_t test_hooks_request_deadline_ns(int64_t otherwise_ns)
+{
+    int64_t ms;
+    const char *shorter = getenv("RECLAIM_TEST_REQUEST_DEADLINE_MS");
+    return shorter && str_to_i64(str_of(shorter), 1, 60000, &ms) == OK ? ms * NS_PER_MS : otherwise_ns;
+}

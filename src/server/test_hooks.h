@@ -1,0 +1,13 @@
+/* What tests and benchmarks need of the server and a release must not have. The build option test_hooks chooses between
+ * test_hooks.c and no_test_hooks.c. */
+#ifndef SERVER_TEST_HOOKS_H
+#define SERVER_TEST_HOOKS_H
+
+#include "server/routes.h"
+
+/* RECLAIM_TEST_CONSTANT set: POST /functions/v1/constant and /constant-pass give constant answers. */
+void test_hooks_add_routes(struct routes *r);
+/* RECLAIM_TEST_REQUEST_DEADLINE_MS, else `otherwise_ns`. */
+int64_t test_hooks_request_deadline_ns(int64_t otherwise_ns);
+
+#endif
