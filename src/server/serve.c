@@ -17,6 +17,7 @@
 #include "credentials/access_keys.h"
 #include "events/outbox.h"
 #include "http/server.h"
+#include "http/strict.h"
 #include "limits/store.h"
 #include "pg/migrate.h"
 #include "server/background.h"
@@ -332,6 +333,9 @@ static enum err await_database(struct app *app, bool *ret_stopped)
 
 static enum err listen_all(struct app *app, struct why *why)
 {
+    enum err e = strict_check_library(why);
+    if (e)
+        return e;
     const struct settings *s = settings_now(app);
     struct server_config config = {
         .name = "public",
@@ -343,8 +347,7 @@ static enum err listen_all(struct app *app, struct why *why)
         .router = &app->routes.router,
         .policy = &atomic_load(&app->now)->policy,
     };
-    enum err e = server_start(&config, &app->public, why);
-    if (e)
+    if ((e = server_start(&config, &app->public, why)))
         return e;
     gauge_source(&connections, read_connections, app->public);
     gauge_source(&held, read_held, app->public);
