@@ -44,9 +44,8 @@ void customer_legal_unhold_handle(struct request *rq, const struct caller *calle
 struct actor actor_of(struct request *rq, const struct caller *caller);
 struct change_needs customers_needs(struct customers *context);
 
-/* Composes the mails of customers for items that were taken over; mail_settings.compose. The context is a struct
- * customers. ERR_INPUT for templates of other folders. */
-enum err customers_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret);
+/* The mails about customers, for mail_settings.features. */
+struct mail_templates customers_mails(struct customers *context);
 /* Drops audit rows that are old enough. */
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns) MUST_CHECK;
 

@@ -54,9 +54,8 @@ static void add(struct change *c, struct pg_call call)
 static enum err promise_mail(struct change *c)
 {
     const struct change_needs *needs = c->needs;
-    enum mail_template template;
-    if (!c->has_address || !customer_mail_template(c->event, &template) ||
-        (needs->post && !post_has_provider(needs->post)))
+    const char *template = customer_mail_template(c->event);
+    if (!c->has_address || !template || (needs->post && !post_has_provider(needs->post)))
         return OK;
     customer_mail_payload(template, c->customer_id, c->then.mail_payload);
     c->then.mail_at = c->count++;

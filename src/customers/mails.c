@@ -7,100 +7,167 @@
 #include "customers/last_mail.h"
 #include "customers/statements.h"
 
-static const struct {
-    enum customer_event event;
-    enum mail_template template;
-    const char *name;
-    enum customer_state state; /* the mail is true only while the customer is in it */
-} mails[] = {
-    {CUSTOMER_FREEZES, MAIL_CUSTOMER_FROZEN, "customer-frozen", STATE_FROZEN},
-    {CUSTOMER_RECOVERS, MAIL_CUSTOMER_RECOVERED, "customer-recovered", STATE_ACTIVE},
-};
-
-bool customer_mail_template(enum customer_event event, enum mail_template *ret)
+const char *customer_mail_template(enum customer_event event)
 {
-    for (size_t i = 0; i < COUNT_OF(mails); i++)
-        if (mails[i].event == event) {
-            *ret = mails[i].template;
-            return true;
-        }
-    return false;
+    return event == CUSTOMER_FREEZES ? "customer-frozen" : event == CUSTOMER_RECOVERS ? "customer-recovered" : NULL;
 }
 
-void customer_mail_payload(enum mail_template template, const char *customer_id, char into[CUSTOMER_MAIL_PAYLOAD_MAX])
+void customer_mail_payload(const char *template, const char *customer_id, char into[CUSTOMER_MAIL_PAYLOAD_MAX])
 {
-    for (size_t i = 0; i < COUNT_OF(mails); i++)
-        if (mails[i].template == template)
-            snprintf(into, CUSTOMER_MAIL_PAYLOAD_MAX, "{\"template\":\"%s\",\"customer_id\":\"%s\"}", mails[i].name,
-                     customer_id);
+    snprintf(into, CUSTOMER_MAIL_PAYLOAD_MAX, "{\"template\":\"%s\",\"customer_id\":\"%s\"}", template, customer_id);
 }
 
-/* False when the address is none that a mail can go to. */
-static bool write_mail(enum mail_template template, const char *customer_id, struct str email, struct str effective,
-                       struct mail *ret)
+/* What they contain: paragraphs, the last of them "". */
+static void write_mail(const char *subject, const char *const *paragraphs, const char *customer_id, struct mail *ret)
 {
-    *ret = (struct mail){.template = template};
-    if (email.len == 0 || str_copy(email, ret->to, sizeof ret->to) || str_copy(effective, ret->when, sizeof ret->when))
-        return false;
+    mail_begin(ret, subject);
     memcpy(ret->reference, customer_id, sizeof ret->reference);
-    return true;
+    for (; **paragraphs; paragraphs++)
+        mail_add_paragraph(ret, *paragraphs);
+    mail_end(ret);
 }
 
-/* True for one schedule only: freezing again is another. */
-static enum err compose_reminder(struct customers *context, struct pg *pg, const json_t *payload,
-                                 struct str customer_id, int64_t deadline_ns, struct mail *ret)
+void customer_mail_write_frozen(const char *customer_id, const char *when, struct mail *ret)
 {
-    struct str scheduled;
-    if (json_get_str(payload, "scheduled", &scheduled))
-        return ERR_INPUT;
-    struct pg_call call = {
-        .ask = &customer_read_reminder,
-        .args = {pg_text(customer_id.at), pg_i64(atomic_load(&context->grace_ms)), pg_text(scheduled.at)}};
-    enum err e = pg_ask(pg, &call, deadline_ns);
-    if (e)
-        return e;
-    if (call.rows == 0 ||
-        !write_mail(MAIL_CUSTOMER_REMINDER, customer_id.at, pg_get(&call, 0, 0), pg_get(&call, 0, 1), ret))
-        return ERR_MISSING;
-    ret->expires_us = pg_get_i64(&call, 0, 2);
-    return OK;
+    char until[256];
+    (void)snprintf(until, sizeof until,
+                   "It stays frozen until %s. Then everything in it is deleted, and cannot be brought back.", when);
+    write_mail("Your account will be deleted",
+               (const char *const[]){"The deletion of your account was asked for. From now on it is frozen: it cannot "
+                                     "be used, and costs nothing.",
+                                     until,
+                                     "Changed your mind, or was it not you? Sign in before that day and recover the "
+                                     "account; everything is still there.",
+                                     ""},
+               customer_id, ret);
 }
 
-/* The address is in the item, sealed; the customer has none any more. */
-static enum err compose_last_mail(const struct customers *context, const json_t *payload, struct str customer_id,
-                                  struct mail *ret)
+void customer_mail_write_recovered(const char *customer_id, struct mail *ret)
 {
-    struct str sealed;
-    *ret = (struct mail){.template = MAIL_CUSTOMER_DELETED};
-    if (json_get_str(payload, "sealed", &sealed) ||
-        last_mail_open(context->last_mail_key, customer_id, sealed, ret->to))
-        return ERR_INPUT;
-    return str_copy(customer_id, ret->reference, sizeof ret->reference);
+    write_mail("Your account is active again",
+               (const char *const[]){"Your account was recovered. It works as before, and nothing in it was lost.",
+                                     "If it was not you who recovered it, change your password.", ""},
+               customer_id, ret);
 }
 
-enum err customers_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
+void customer_mail_write_reminder(const char *customer_id, const char *when, struct mail *ret)
+{
+    char until[256];
+    (void)snprintf(until, sizeof until, "On %s your account and everything in it will be deleted for good.", when);
+    write_mail("Your account will soon be gone",
+               (const char *const[]){until,
+                                     "If you want to keep it, sign in before then and recover it; everything is still "
+                                     "there. If not, there is nothing to do.",
+                                     ""},
+               customer_id, ret);
+}
+
+void customer_mail_write_deleted(const char *customer_id, struct mail *ret)
+{
+    write_mail("Your account was deleted",
+               (const char *const[]){"Your account was deleted, and what was in it is being erased everywhere. It "
+                                     "cannot be brought back.",
+                                     "This is the last mail about it: your address was used once more to send it, and "
+                                     "is kept no longer. You can register with it again.",
+                                     ""},
+               customer_id, ret);
+}
+
+/* Composing them from the payload of a work item */
+
+static enum err read_customer_id(const json_t *payload, struct str *ret)
+{
+    return json_get_str(payload, "customer_id", ret) || !str_is_uuid(*ret) ? ERR_INPUT : OK;
+}
+
+/* False when no mail can be sent to the address. */
+static bool set_recipient(struct str email, struct mail *ret)
+{
+    return email.len > 0 && str_copy(email, ret->to, sizeof ret->to) == OK;
+}
+
+/* The mail of a change is sent only while the customer is in the state that it announces. */
+static enum err read_change(void *context, struct pg *pg, const json_t *payload, enum customer_state state,
+                            int64_t deadline_ns, struct pg_call *ret)
 {
     struct customers *customers = context;
-    struct str name, customer_id;
-    if (json_get_str(payload, "template", &name) || json_get_str(payload, "customer_id", &customer_id) ||
-        !str_is_uuid(customer_id))
+    struct str id;
+    if (read_customer_id(payload, &id))
         return ERR_INPUT;
-    if (str_eq(name, STR("customer-reminder")))
-        return compose_reminder(customers, pg, payload, customer_id, deadline_ns, ret);
-    if (str_eq(name, STR("customer-deleted")))
-        return compose_last_mail(customers, payload, customer_id, ret);
-    for (size_t i = 0; i < COUNT_OF(mails); i++) {
-        if (!str_eq(name, str_of(mails[i].name)))
-            continue;
-        struct pg_call call = {.ask = &customer_read_mail,
-                               .args = {pg_text(customer_id.at), pg_i64(atomic_load(&customers->grace_ms))}};
-        enum err e = pg_ask(pg, &call, deadline_ns);
-        if (e)
-            return e;
-        bool still = call.rows == 1 && str_eq(pg_get(&call, 0, 0), str_of(state_name(mails[i].state)));
-        return still && write_mail(mails[i].template, customer_id.at, pg_get(&call, 0, 1), pg_get(&call, 0, 2), ret)
-                   ? OK
-                   : ERR_MISSING;
-    }
-    return ERR_INPUT;
+    *ret = (struct pg_call){.ask = &customer_read_mail,
+                            .args = {pg_text(id.at), pg_i64(atomic_load(&customers->grace_ms))}};
+    enum err e = pg_ask(pg, ret, deadline_ns);
+    if (e)
+        return e;
+    return ret->rows == 1 && str_eq(pg_get(ret, 0, 0), str_of(state_name(state))) ? OK : ERR_MISSING;
+}
+
+static const char *customer_id_of(const json_t *payload)
+{
+    return json_string_value(json_object_get(payload, "customer_id"));
+}
+
+static enum err compose_frozen(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
+                               struct mail *ret)
+{
+    struct pg_call row;
+    enum err e = read_change(context, pg, payload, STATE_FROZEN, deadline_ns, &row);
+    if (e)
+        return e;
+    customer_mail_write_frozen(customer_id_of(payload), pg_get(&row, 0, 2).at, ret);
+    return set_recipient(pg_get(&row, 0, 1), ret) ? OK : ERR_MISSING;
+}
+
+static enum err compose_recovered(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
+                                  struct mail *ret)
+{
+    struct pg_call row;
+    enum err e = read_change(context, pg, payload, STATE_ACTIVE, deadline_ns, &row);
+    if (e)
+        return e;
+    customer_mail_write_recovered(customer_id_of(payload), ret);
+    return set_recipient(pg_get(&row, 0, 1), ret) ? OK : ERR_MISSING;
+}
+
+/* For one schedule only: a customer that was frozen again has another. */
+static enum err compose_reminder(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
+                                 struct mail *ret)
+{
+    struct customers *customers = context;
+    struct str id, scheduled;
+    if (read_customer_id(payload, &id) || json_get_str(payload, "scheduled", &scheduled))
+        return ERR_INPUT;
+    struct pg_call row = {.ask = &customer_read_reminder,
+                          .args = {pg_text(id.at), pg_i64(atomic_load(&customers->grace_ms)), pg_text(scheduled.at)}};
+    enum err e = pg_ask(pg, &row, deadline_ns);
+    if (e || row.rows == 0)
+        return e ? e : ERR_MISSING;
+    customer_mail_write_reminder(id.at, pg_get(&row, 0, 1).at, ret);
+    ret->expires_us = pg_get_i64(&row, 0, 2);
+    return set_recipient(pg_get(&row, 0, 0), ret) ? OK : ERR_MISSING;
+}
+
+/* The item holds the address, sealed; the customer's row has none any more. */
+static enum err compose_last_mail(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
+                                  struct mail *ret)
+{
+    (void)pg, (void)deadline_ns;
+    const struct customers *customers = context;
+    struct str id, sealed;
+    if (read_customer_id(payload, &id) || json_get_str(payload, "sealed", &sealed))
+        return ERR_INPUT;
+    customer_mail_write_deleted(id.at, ret);
+    return last_mail_open(customers->last_mail_key, id, sealed, ret->to);
+}
+
+static const struct mail_template templates[] = {
+    {"customer-frozen", compose_frozen},
+    {"customer-recovered", compose_recovered},
+    {"customer-reminder", compose_reminder},
+    {"customer-deleted", compose_last_mail},
+};
+
+struct mail_templates customers_mails(struct customers *context)
+{
+    return (struct mail_templates){templates, COUNT_OF(templates), context};
 }

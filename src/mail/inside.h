@@ -11,26 +11,21 @@
 #define MAIL_BYTES_MAX ((size_t)32 * 1024)
 #define MAIL_KEY_LEN 32
 
-/* wording.c: what a mail says, to people. */
-struct wording {
-    const char *subject; /* ASCII */
-    struct buf text, html;
-};
-void wording_of(const struct mail *mail, struct wording *ret);
-void wording_cleanup(struct wording *w);
+/* compose.c: the mail of an item that was taken over; ERR_INPUT when no feature has its template. */
+enum err mail_compose(const struct post *post, struct pg *pg, const json_t *payload, int64_t deadline_ns,
+                      struct mail *ret) MUST_CHECK;
 
 /* address.c */
 bool address_is_sound(struct str address); /* nothing in it can end a line, a header or an SMTP command */
 
 /* mime.c: RFC 5322, 2045 and 2047. */
-struct letter {
+struct mime_message {
     const struct mail_from *from;
-    const char *to;
+    const struct mail *mail;
     const char *key; /* the same for every copy of this mail */
     int64_t date_us;
-    const struct wording *wording;
 };
-void mime_write(struct buf *out, const struct letter *letter);
+void mime_write(struct buf *out, const struct mime_message *message);
 void mime_add_from(struct buf *out, const struct mail_from *from, bool for_header); /* not encoded when for JSON */
 void mime_add_quoted_printable(struct buf *out, struct str text);
 
@@ -40,45 +35,43 @@ enum try_result { TRY_DELIVERED, TRY_AGAIN, TRY_FINAL };
 
 struct provider {
     const char *name;
-    /* Begins a try on the engine's thread, for which there is a lease; delivery_tried() tells later how it ended, unless
-     * this fails. */
+    /* Begins a try on the engine's thread, under a lease; ends with delivery_tried(), unless this fails. */
     enum err (*begin)(struct delivery *d);
-    /* Ends a try before its time; false when that cannot be, and delivery_tried() will come. */
+    /* Ends a try early; false when that is not possible, and delivery_tried() will be called. */
     bool (*cancel)(struct delivery *d);
-    /* The mail as this provider wants it. */
-    void (*write)(struct delivery *d, const struct wording *w, struct buf *out);
+    /* The mail as this provider takes it. */
+    void (*write)(struct delivery *d, struct buf *out);
     char *url;
     char *authorization; /* the whole header; NULL for SMTP */
-    bool takes_key;      /* knows Idempotency-Key */
+    bool takes_key;      /* has Idempotency-Key */
 };
 
 struct post {
     struct mail_from from;
     struct provider providers[PROVIDERS_MAX];
     size_t count;
-    enum err (*compose)(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret);
-    void *compose_context;
+    struct mail_templates features[MAIL_FEATURES_MAX];
     int64_t try_ns, pause_ns;
     struct work_kind kind;
     struct batch *mailbox; /* made when it is first needed, on the engine's thread */
-    int64_t pruned_to;     /* mails before this one were dropped; that of its one run at a time */
+    int64_t pruned_to;     /* mails before this one were deleted; used by the mailbox's one batch at a time */
 };
 
-/* How far a mail has come with one provider. */
-struct course {
-    int tries;
-    bool final; /* it said no */
+/* The tries of a mail with one provider. */
+struct provider_tries {
+    int count;
+    bool final; /* it refused for good */
     int64_t failed_ns;
 };
 
-struct delivery { /* from mail_promise, or from when an item is taken over, until the item goes */
+struct delivery { /* from mail_promise, or from when an item is taken over, until the item ends */
     struct post *post;
     struct work_item *item;
     struct mail mail;
-    struct mail_answer *answer; /* NULL once given, and where nobody waits */
-    struct mail_regret *regret; /* given, and not gone yet */
+    struct mail_waiter *waiter;       /* NULL once it has its result, and when no request waits */
+    struct mail_revocable *revocable; /* the success it was answered with, while that can be replaced */
     struct work_timer due, next;
-    struct course courses[PROVIDERS_MAX];
+    struct provider_tries tries[PROVIDERS_MAX];
     size_t at; /* the provider of the last try, or of the first */
     enum { DELIVERY_WAITING, DELIVERY_COMPOSING, DELIVERY_TRYING } phase;
     bool abandoned;
@@ -91,7 +84,7 @@ struct delivery { /* from mail_promise, or from when an item is taken over, unti
     struct client_call call;
     struct batch_item in_mailbox;
 
-    /* What comes back from the pool: */
+    /* The result of work in the pool: */
     struct job job;
     struct work_note note;
     enum err err;

@@ -1,9 +1,9 @@
-/* The local mailbox: where mails go when there is no provider, for whoever tries Reclaim out to read. */
+/* The local mailbox: the table that takes mails when no provider is configured, for demonstrations. */
 #include "mail/inside.h"
 
 #define BATCH_MOST 64
 #define WAITING_MOST 16384
-#define LETTERS_MAX ((size_t)1 << 20)
+#define MAILS_MAX ((size_t)1 << 20)
 
 static const struct statement mailbox_put = {
     .name = "mailbox_put",
@@ -14,8 +14,8 @@ static const struct statement mailbox_put = {
     .columns = "",
 };
 
-/* All but the newest, from where the last one ended ($1): what was dropped before stays in the index until a vacuum, and would
- * have to be passed each time. */
+/* Deletes all but the newest, from where the last run ended ($1): deleted rows stay in the index until a vacuum, and each
+ * run would pass them again. */
 static const struct statement mailbox_prune = {
     .name = "mailbox_prune",
     .sql = "WITH bound AS (SELECT id FROM reclaim.mailbox ORDER BY id DESC OFFSET 199 LIMIT 1),"
@@ -42,34 +42,32 @@ static struct delivery *delivery_of(struct batch_item *item)
     return OWNER_OF(item, struct delivery, in_mailbox);
 }
 
-static void add_letter(struct json_writer *w, const struct mail *mail)
+static void add_mail(struct json_writer *w, const struct mail *mail)
 {
-    AUTO(wording) struct wording words;
-    wording_of(mail, &words);
     json_open(w, '{');
     json_key(w, "recipient");
     json_str(w, str_of(mail->to));
     json_key(w, "subject");
-    json_str(w, str_of(words.subject));
+    json_str(w, str_of(mail->subject));
     json_key(w, "body_text");
-    json_str(w, buf_str(&words.text));
+    json_str(w, buf_str(&mail->text));
     json_key(w, "body_html");
-    json_str(w, buf_str(&words.html));
+    json_str(w, buf_str(&mail->html));
     json_close(w, '}');
 }
 
 static enum err put(void *context, struct pg *pg, struct batch_item **items, size_t count)
 {
     struct post *post = context;
-    AUTO(buf) struct buf letters = buf_new(LETTERS_MAX);
-    struct json_writer w = json_to(&letters);
+    AUTO(buf) struct buf mails = buf_new(MAILS_MAX);
+    struct json_writer w = json_to(&mails);
     json_open(&w, '[');
     for (size_t i = 0; i < count; i++)
-        add_letter(&w, &delivery_of(items[i])->mail);
+        add_mail(&w, &delivery_of(items[i])->mail);
     json_close(&w, ']');
-    if (letters.failed)
-        return letters.failed;
-    struct pg_call calls[] = {{.ask = &mailbox_put, .args = {pg_text(letters.at)}},
+    if (mails.failed)
+        return mails.failed;
+    struct pg_call calls[] = {{.ask = &mailbox_put, .args = {pg_text(mails.at)}},
                               {.ask = &mailbox_prune, .args = {pg_i64(post->pruned_to)}}};
     enum err e = pg_trip(pg, calls, COUNT_OF(calls), clock_ns() + post->try_ns);
     if (!e && calls[1].rows == 1)
@@ -77,13 +75,13 @@ static enum err put(void *context, struct pg *pg, struct batch_item **items, siz
     return e;
 }
 
-static void come_back(struct work_note *note)
+static void report_put(struct work_note *note)
 {
     struct delivery *d = OWNER_OF(note, struct delivery, note);
     delivery_tried(d, d->err ? TRY_AGAIN : TRY_DELIVERED, 0, d->err);
 }
 
-static void was_put(void *context, struct batch_item *item, enum err e)
+static void put_done(void *context, struct batch_item *item, enum err e)
 {
     (void)context;
     struct delivery *d = delivery_of(item);
@@ -101,14 +99,14 @@ static enum err begin(struct delivery *d)
                                   .patience_ns = post->try_ns,
                                   .context = post,
                                   .run = put,
-                                  .done = was_put};
+                                  .done = put_done};
     if (!post->mailbox && !(post->mailbox = batch_new(&config)))
         return ERR_MEMORY;
-    d->note.run = come_back;
+    d->note.run = report_put;
     return batch_add(post->mailbox, &d->in_mailbox);
 }
 
-/* What a worker has in hand cannot be taken back; it is done with it soon. */
+/* A batch that a worker has begun cannot be cancelled; it ends soon. */
 static bool cancel(struct delivery *d)
 {
     (void)d;

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "mail/html.h"
 #include "mail/mail.h"
 
 #define PAGE_MAX ((size_t)200 * 1024)
@@ -11,25 +12,6 @@ struct view {
     struct request *rq;
     bool as_json;
 };
-
-static void add_escaped(struct buf *out, struct str s)
-{
-    for (size_t i = 0; i < s.len; i++) {
-        switch (s.at[i]) {
-        case '&':
-            buf_addz(out, "&amp;");
-            break;
-        case '<':
-            buf_addz(out, "&lt;");
-            break;
-        case '"':
-            buf_addz(out, "&quot;");
-            break;
-        default:
-            buf_add(out, (struct str){s.at + i, 1});
-        }
-    }
-}
 
 static void write_page(struct buf *out, const struct pg_call *mails)
 {
@@ -44,11 +26,11 @@ static void write_page(struct buf *out, const struct pg_call *mails)
         char time[25];
         clock_format_ms(pg_get_i64(mails, row, 5), time);
         buf_addz(out, "<article><p><strong>");
-        add_escaped(out, pg_get(mails, row, 2));
+        html_add_text(out, pg_get(mails, row, 2));
         buf_addz(out, "</strong><br>to ");
-        add_escaped(out, pg_get(mails, row, 1));
+        html_add_text(out, pg_get(mails, row, 1));
         buf_addf(out, ", %s<pre>", time);
-        add_escaped(out, pg_get(mails, row, 3));
+        html_add_text(out, pg_get(mails, row, 3));
         buf_addz(out, "</pre></article>");
     }
 }

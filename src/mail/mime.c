@@ -1,4 +1,4 @@
-/* A mail as bytes: headers that nothing can break out of, and two bodies that every relay passes on unchanged. */
+/* A mail as bytes: headers that no value can break out of, and two bodies that every relay passes on unchanged. */
 #include <sodium.h>
 #include <string.h>
 #include <time.h>
@@ -14,7 +14,7 @@ static bool is_plain(const char *z)
     for (const char *at = z; *at; at++)
         if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
             return false;
-    return !strstr(z, "=?"); /* else a reader would take it for encoded */
+    return !strstr(z, "=?"); /* otherwise a mail reader would decode it */
 }
 
 /* "=?UTF-8?B?…?=" as often as needed, each of whole characters. */
@@ -25,7 +25,7 @@ static void add_encoded(struct buf *out, struct str text)
         while ((next = str_utf8_len((struct str){text.at + len, text.len - len})) && len + next <= ENCODED_WORD_BYTES)
             len += next;
         if (len == 0)
-            return; /* no UTF-8: the checks before this let none through */
+            return; /* not UTF-8: mail_from_parse() refuses that */
         char word[sodium_base64_ENCODED_LEN(ENCODED_WORD_BYTES, sodium_base64_VARIANT_ORIGINAL)];
         sodium_bin2base64(word, sizeof word, (const unsigned char *)text.at, len, sodium_base64_VARIANT_ORIGINAL);
         text = (struct str){text.at + len, text.len - len};
@@ -112,21 +112,21 @@ static void add_part(struct buf *out, const char *key, const char *type, const s
     buf_addz(out, "\r\n");
 }
 
-void mime_write(struct buf *out, const struct letter *l)
+void mime_write(struct buf *out, const struct mime_message *m)
 {
-    const char *domain = strrchr(l->from->address, '@');
+    const char *domain = strrchr(m->from->address, '@');
     buf_addz(out, "From: ");
-    mime_add_from(out, l->from, true);
-    buf_addf(out, "\r\nTo: %s\r\nSubject: %s\r\n", l->to, l->wording->subject);
-    add_date(out, l->date_us);
+    mime_add_from(out, m->from, true);
+    buf_addf(out, "\r\nTo: %s\r\nSubject: %s\r\n", m->mail->to, m->mail->subject);
+    add_date(out, m->date_us);
     buf_addf(out,
              "Message-ID: <%s%s>\r\n"
              "Auto-Submitted: auto-generated\r\n"
              "MIME-Version: 1.0\r\n"
              "Content-Type: multipart/alternative; boundary=\"=_%s\"\r\n"
              "\r\n",
-             l->key, domain ? domain : "@localhost", l->key);
-    add_part(out, l->key, "text/plain", &l->wording->text);
-    add_part(out, l->key, "text/html", &l->wording->html);
-    buf_addf(out, "--=_%s--\r\n", l->key);
+             m->key, domain ? domain : "@localhost", m->key);
+    add_part(out, m->key, "text/plain", &m->mail->text);
+    add_part(out, m->key, "text/html", &m->mail->html);
+    buf_addf(out, "--=_%s--\r\n", m->key);
 }

@@ -36,7 +36,7 @@ static bool has_control(const char *z)
     return false;
 }
 
-/* `key` is NULL where the URL says it all. */
+/* `key` is NULL for SMTP, whose URL has the credentials. */
 static enum err add(struct post *post, void (*make)(struct provider *p), const char *url, const char *key,
                     struct why *why)
 {
@@ -77,8 +77,7 @@ enum err post_new(const struct mail_settings *s, struct post **ret, struct why *
     struct post *post = calloc(1, sizeof *post);
     if (!post)
         return why_set(why, ERR_MEMORY, "no memory for the mail providers");
-    post->compose = s->compose;
-    post->compose_context = s->compose_context;
+    memcpy(post->features, s->features, sizeof post->features);
     post->try_ns = s->try_ns ? s->try_ns : TRY_NS;
     post->pause_ns = s->pause_ns ? s->pause_ns : PAUSE_NS;
     post->kind = (struct work_kind){.name = MAIL_KIND,
@@ -119,7 +118,7 @@ bool post_has_provider(const struct post *post)
     return post->count > 0;
 }
 
-struct work_item *mail_promise(struct post *post, struct engine *engine, const char *payload, const struct mail *mail,
+struct work_item *mail_promise(struct post *post, struct engine *engine, const char *payload, struct mail *mail,
                                struct pg_call *ret_insert)
 {
     struct delivery *d = delivery_new(post);
@@ -129,13 +128,14 @@ struct work_item *mail_promise(struct post *post, struct engine *engine, const c
         return NULL;
     }
     d->mail = *mail;
+    *mail = (struct mail){.subject = ""};
     item->handed = d;
     return item;
 }
 
-void mail_send(struct work_item **item, const struct pg_call *inserted, struct mail_answer *answer)
+void mail_send(struct work_item **item, const struct pg_call *inserted, struct mail_waiter *waiter)
 {
     struct delivery *d = (*item)->handed;
-    d->answer = answer;
+    d->waiter = waiter;
     work_kick(item, inserted);
 }

@@ -5,7 +5,7 @@
 #include "base/digest.h"
 #include "mail/inside.h"
 
-/* The same for every try and every instance that sends this mail, so that who sees it twice can tell. */
+/* The same for every try and every instance that sends this mail, so that a provider or a reader can drop repeats. */
 static void make_key(struct delivery *d)
 {
     char seed[MAIL_ADDRESS_MAX + 80], hex[DIGEST_HEX_LEN + 1];
@@ -18,14 +18,14 @@ static void make_key(struct delivery *d)
 
 static enum try_result judge_http(const struct client_call *call)
 {
-    bool answered = !call->err || call->err == ERR_FULL; /* what else the answer says is of no interest */
+    bool answered = !call->err || call->err == ERR_FULL; /* only the status counts, not the body */
     if (answered && call->status >= 200 && call->status < 300)
         return TRY_DELIVERED;
-    bool may_pass = !answered || call->status == 408 || call->status == 429 || call->status >= 500;
-    return may_pass && call->err != ERR_INPUT ? TRY_AGAIN : TRY_FINAL;
+    bool transient = !answered || call->status == 408 || call->status == 429 || call->status >= 500;
+    return transient && call->err != ERR_INPUT ? TRY_AGAIN : TRY_FINAL;
 }
 
-/* RFC 5321, 4.2.1: 4yz may pass, 5yz will not. */
+/* RFC 5321, 4.2.1: 4yz is transient, 5yz permanent. */
 static enum try_result judge_smtp(const struct client_call *call)
 {
     if (call->err)
@@ -33,7 +33,7 @@ static enum try_result judge_smtp(const struct client_call *call)
     return call->status < 400 ? TRY_DELIVERED : call->status < 500 ? TRY_AGAIN : TRY_FINAL;
 }
 
-static void answered(struct client_call *call)
+static void call_done(struct client_call *call)
 {
     struct delivery *d = OWNER_OF(call, struct delivery, call);
     enum try_result result = call->sender ? judge_smtp(call) : judge_http(call);
@@ -44,14 +44,12 @@ static void answered(struct client_call *call)
 static enum err begin_call(struct delivery *d)
 {
     const struct provider *p = delivery_provider(d);
-    AUTO(wording) struct wording w;
-    wording_of(&d->mail, &w);
     make_key(d);
     d->body = buf_new(2 * MAIL_BYTES_MAX);
-    p->write(d, &w, &d->body);
+    p->write(d, &d->body);
     struct str body = buf_str(&d->body);
-    d->call = (struct client_call){.url = p->url, .body = body, .patience_ns = d->post->try_ns, .done = answered};
-    if (!body.at || w.text.failed || w.html.failed) {
+    d->call = (struct client_call){.url = p->url, .body = body, .patience_ns = d->post->try_ns, .done = call_done};
+    if (!body.at || d->mail.text.failed || d->mail.html.failed) {
         buf_free(&d->body);
         return ERR_MEMORY;
     }
@@ -92,7 +90,7 @@ static void add_headers(struct json_writer *w, const struct delivery *d)
     json_close(w, '}');
 }
 
-static void write_resend(struct delivery *d, const struct wording *words, struct buf *out)
+static void write_resend(struct delivery *d, struct buf *out)
 {
     char from[MAIL_NAME_MAX * 2 + MAIL_ADDRESS_MAX + 8];
     struct buf whole = buf_over(from, sizeof from);
@@ -104,9 +102,9 @@ static void write_resend(struct delivery *d, const struct wording *words, struct
     json_open(&w, '[');
     json_str(&w, str_of(d->mail.to));
     json_close(&w, ']');
-    add_field(&w, "subject", str_of(words->subject));
-    add_field(&w, "text", buf_str(&words->text));
-    add_field(&w, "html", buf_str(&words->html));
+    add_field(&w, "subject", str_of(d->mail.subject));
+    add_field(&w, "text", buf_str(&d->mail.text));
+    add_field(&w, "html", buf_str(&d->mail.html));
     add_headers(&w, d);
     json_close(&w, '}');
 }
@@ -119,7 +117,7 @@ static void add_content(struct json_writer *w, struct str type, const struct buf
     json_close(w, '}');
 }
 
-/* A code is nobody's business but the reader's: no counting of opens and clicks. */
+/* Codes are confidential: no counting of opens and clicks. */
 static void add_no_tracking(struct json_writer *w)
 {
     static const char *const kinds[] = {"click_tracking", "open_tracking"};
@@ -135,7 +133,7 @@ static void add_no_tracking(struct json_writer *w)
     json_close(w, '}');
 }
 
-static void write_sendgrid(struct delivery *d, const struct wording *words, struct buf *out)
+static void write_sendgrid(struct delivery *d, struct buf *out)
 {
     const struct mail_from *from = &d->post->from;
     struct json_writer w = json_to(out);
@@ -157,23 +155,21 @@ static void write_sendgrid(struct delivery *d, const struct wording *words, stru
     if (*from->name)
         add_field(&w, "name", str_of(from->name));
     json_close(&w, '}');
-    add_field(&w, "subject", str_of(words->subject));
+    add_field(&w, "subject", str_of(d->mail.subject));
     json_key(&w, "content");
     json_open(&w, '[');
-    add_content(&w, STR("text/plain"), &words->text);
-    add_content(&w, STR("text/html"), &words->html);
+    add_content(&w, STR("text/plain"), &d->mail.text);
+    add_content(&w, STR("text/html"), &d->mail.html);
     json_close(&w, ']');
     add_headers(&w, d);
     add_no_tracking(&w);
     json_close(&w, '}');
 }
 
-static void write_smtp(struct delivery *d, const struct wording *words, struct buf *out)
+static void write_smtp(struct delivery *d, struct buf *out)
 {
-    mime_write(
-        out,
-        &(struct letter){
-            .from = &d->post->from, .to = d->mail.to, .key = d->key, .date_us = clock_wall_us(), .wording = words});
+    mime_write(out, &(struct mime_message){
+                        .from = &d->post->from, .mail = &d->mail, .key = d->key, .date_us = clock_wall_us()});
 }
 
 void provider_resend(struct provider *p)

@@ -1,55 +1,16 @@
-/* Step 1: prove that whoever asks can read the address's mail. */
+/* Step 1: mails a code to the address, which proves in step 2 that the caller reads its mail. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "pg/tx.h"
-#include "recovery/cleanup.h"
+#include "recovery/code_mail.h"
+#include "recovery/flow.h"
 #include "recovery/statements.h"
 
-/* Lock, user, ownership: all that the decision needs, in one trip. */
-static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *ret)
-{
-    struct pg_call reads[] = {
-        cleanup_try_lock(f),
-        {.ask = &f->context->orphans->candidate, .args = {pg_text(f->email.at)}},
-    };
-    int64_t began_ns = clock_ns();
-    enum err e = tx_trip(tx, reads, COUNT_OF(reads));
-    cleanup_checked(began_ns);
-    if (cleanup_lock_denied(reads, COUNT_OF(reads))) {
-        ret->refusal = CLEANUP_BUSY;
-        return OK;
-    }
-    if (e)
-        return e;
-    cleanup_locked(f);
-    if ((e = cleanup_judge(&reads[1], ret)) || ret->refusal)
-        return e;
-    if (!post_has_provider(f->context->post))
-        ret->refusal = CLEANUP_MAIL_FAILED;
-    return OK;
-}
-
-/* What the work queue may know of a mail: enough to derive the code again, not the code. */
-static void write_payload(const struct flow *f, const struct candidate *who, const char *salt_hex, char into[512])
-{
-    snprintf(into, 512,
-             "{\"template\":\"cleanup-code\",\"contract\":\"%s\",\"user_id\":\"%s\",\"salt\":\"%s\","
-             "\"correlation_id\":\"%s\"}",
-             f->context->contract->name, who->user_id, salt_hex, f->rq->correlation_id);
-}
-
-static void write_mail(const struct flow *f, const struct code *code, struct mail *ret)
-{
-    const struct contract *contract = f->context->contract;
-    *ret = (struct mail){.template = MAIL_CLEANUP_CODE,
-                         .minutes = (int)(contract->code_life_s / 60),
-                         .expires_us = clock_wall_us() + contract->code_life_s * 1000000};
-    snprintf(ret->to, sizeof ret->to, "%.*s", STR_ARGS(f->email));
-    snprintf(ret->reference, sizeof ret->reference, "%s", f->rq->correlation_id);
-    code_show(&contract->code, code, ret->code);
-}
+static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *ret);
+static void write_payload(const struct flow *f, const struct candidate *who, const char *salt_hex, char into[512]);
+static void write_mail(const struct flow *f, const struct code *code, struct mail *ret);
 
 enum err request_code(struct flow *f, struct pg *pg)
 {
@@ -61,7 +22,7 @@ enum err request_code(struct flow *f, struct pg *pg)
     if (e)
         return e;
     if (who.refusal)
-        return cleanup_refuse(f, pg, tx, who.refusal);
+        return flow_refuse(f, pg, tx, who.refusal);
 
     struct code_salt salt = code_salt_new();
     struct code code = code_derive(context->code_keys, &context->contract->code, &salt, who.user_id);
@@ -70,17 +31,16 @@ enum err request_code(struct flow *f, struct pg *pg)
     code_salt_hex(&salt, salt_hex);
     digest_hex(&hash, hash_hex);
     write_payload(f, &who, salt_hex, payload);
-    struct mail mail;
+    AUTO(mail) struct mail mail;
     write_mail(f, &code, &mail);
 
     struct pg_call writes[2] = {
         {.ask = &cleanup_store_code,
-         .args = {pg_text(f->who.email_hash), pg_text(who.user_id), pg_text(hash_hex), pg_text(salt_hex),
-                  pg_i64(context->contract->code_life_s), pg_text(f->rq->correlation_id), pg_text(f->who.ip_hash)}},
+         .args = {pg_text(f->subject.email_hash), pg_text(who.user_id), pg_text(hash_hex), pg_text(salt_hex),
+                  pg_i64(context->contract->code_life_s), pg_text(f->rq->correlation_id), pg_text(f->subject.ip_hash)}},
     };
     AUTO(work_item) struct work_item *item = mail_promise(context->post, context->engine, payload, &mail, &writes[1]);
     secret_wipe(&code, sizeof code);
-    secret_wipe(&mail, sizeof mail);
     if (!item)
         return ERR_MEMORY;
     if ((e = tx_commit(tx, writes, COUNT_OF(writes))))
@@ -91,16 +51,48 @@ enum err request_code(struct flow *f, struct pg *pg)
         return e;
     f->outcome = CODE_SENT;
     f->promised = writes[1];
-    f->item = item; /* sent once this function is done with the flow */
+    f->item = item; /* sent by run_step.c */
     item = NULL;
     return OK;
 }
 
-enum err request_code_take_back(const char *email_hash, int64_t log_id, struct pg *pg, int64_t deadline_ns)
+/* Lock, user, ownership: one trip reads all that the decision needs. */
+static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *ret)
 {
-    struct pg_call calls[] = {
-        {.ask = &cleanup_drop_code, .args = {pg_text(email_hash), pg_i64(log_id)}},
-        audit_mail_failed(log_id),
+    struct pg_call reads[] = {
+        candidate_try_lock(f),
+        {.ask = &f->context->orphans->candidate, .args = {pg_text(f->email.at)}},
     };
-    return pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
+    int64_t began_ns = clock_ns();
+    enum err e = tx_trip(tx, reads, COUNT_OF(reads));
+    candidate_checked(began_ns);
+    if (candidate_lock_denied(reads, COUNT_OF(reads))) {
+        ret->refusal = CLEANUP_BUSY;
+        return OK;
+    }
+    if (e)
+        return e;
+    candidate_locked(f);
+    if ((e = candidate_read(&reads[1], ret)) || ret->refusal)
+        return e;
+    if (!post_has_provider(f->context->post))
+        ret->refusal = CLEANUP_MAIL_FAILED;
+    return OK;
+}
+
+/* The payload of the work item: enough to derive the code again, but not the code. */
+static void write_payload(const struct flow *f, const struct candidate *who, const char *salt_hex, char into[512])
+{
+    snprintf(into, 512,
+             "{\"template\":\"cleanup-code\",\"contract\":\"%s\",\"user_id\":\"%s\",\"salt\":\"%s\","
+             "\"correlation_id\":\"%s\"}",
+             f->context->contract->name, who->user_id, salt_hex, f->rq->correlation_id);
+}
+
+static void write_mail(const struct flow *f, const struct code *code, struct mail *ret)
+{
+    const struct contract *contract = f->context->contract;
+    code_mail_write(&contract->code, code, (int)(contract->code_life_s / 60), f->rq->correlation_id, ret);
+    ret->expires_us = clock_wall_us() + contract->code_life_s * 1000000;
+    snprintf(ret->to, sizeof ret->to, "%.*s", STR_ARGS(f->email));
 }

@@ -2,7 +2,7 @@
 
 #include "recovery/cleanup.h"
 
-/* Not granted is an error (55P03), so that nothing behind it in the trip is begun. */
+/* Not granted is an error (55P03), so that no later statement of the trip runs. */
 const struct statement cleanup_lock = {
     .name = "cleanup_lock",
     .sql = "SELECT reclaim.require_cleanup_lock($1)",
@@ -10,8 +10,8 @@ const struct statement cleanup_lock = {
     .columns = "require_cleanup_lock:void",
 };
 
-/* For a proven caller: short transactions of callers that are not must not turn it away. Waits as long as the transaction
- * may wait for locks. */
+/* For a proven caller: waits as long as the transaction may wait for locks, so that short transactions of callers without a
+ * proof do not have it refused. */
 const struct statement cleanup_await_lock = {
     .name = "cleanup_await_lock",
     .sql = "SELECT pg_catalog.pg_advisory_xact_lock(reclaim.email_to_lock_id($1))",
@@ -27,8 +27,8 @@ const struct statement cleanup_find_code = {
     .columns = "log_id:int8",
 };
 
-/* Conflicts with the key share that an insert into a table with a foreign key to auth.users takes, or a customer that is
- * given an owner: a registration that is completing is waited for, and one that begins waits for us. */
+/* Conflicts with the key share lock that an insert into a table with a foreign key to auth.users takes, or a customer that
+ * gets an owner: waits for a registration that is completing, and one that begins waits for this transaction. */
 const struct statement cleanup_lock_user = {
     .name = "cleanup_lock_user",
     .sql = "SELECT u.id FROM auth.users u WHERE u.id = $1::uuid FOR UPDATE OF u",
@@ -63,9 +63,9 @@ const struct statement cleanup_take_try = {
     .columns = "code_hash:text code_salt:text user_id:uuid log_id:int8",
 };
 
-/* The proof was good and the account could not be deleted: typing it again must not use the code up. */
-const struct statement cleanup_give_back_try = {
-    .name = "cleanup_give_back_try",
+/* The code was right and the account could not be deleted: the same code can be sent again. */
+const struct statement cleanup_restore_try = {
+    .name = "cleanup_restore_try",
     .sql = "UPDATE reclaim.verification_codes SET tries = tries - 1"
            " WHERE email_hash = $1 AND log_id = $2::int8 AND tries > 0",
     .params = 2,
@@ -102,10 +102,10 @@ static const struct statement purge_codes = {
     .columns = "",
 };
 
-const struct statement *const cleanup_statements[] = {&cleanup_lock,          &cleanup_await_lock, &cleanup_find_code,
-                                                      &cleanup_lock_user,     &cleanup_store_code, &cleanup_take_try,
-                                                      &cleanup_give_back_try, &cleanup_drop_code,  &cleanup_delete_user,
-                                                      &cleanup_read_mail,     &purge_codes};
+const struct statement *const cleanup_statements[] = {&cleanup_lock,        &cleanup_await_lock, &cleanup_find_code,
+                                                      &cleanup_lock_user,   &cleanup_store_code, &cleanup_take_try,
+                                                      &cleanup_restore_try, &cleanup_drop_code,  &cleanup_delete_user,
+                                                      &cleanup_read_mail,   &purge_codes};
 const size_t cleanup_statement_count = COUNT_OF(cleanup_statements);
 
 enum err cleanup_purge_codes(struct pg *pg, int64_t deadline_ns)

@@ -1,12 +1,35 @@
-/* Step 2: whoever has the code deletes the orphan, in one transaction, or not at all.
+/* Step 2: with the right code, deletes the orphan in one transaction, or not at all.
  *
- * The code comes first, in a transaction of its own that touches nothing of the product: a caller who only invents codes
- * never waits for a row or a table that another program holds. */
+ * The code is checked first, in a transaction of its own that touches none of the product's tables: a caller who guesses
+ * codes never waits for a row or a table that another program holds. */
 #include <string.h>
 
 #include "pg/tx.h"
-#include "recovery/cleanup.h"
+#include "recovery/flow.h"
 #include "recovery/statements.h"
+
+static enum err prove(struct flow *f, struct pg *pg, int *ret_refusal);
+static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *ret);
+static enum err delete_orphan(struct flow *f, struct tx *tx, struct candidate *who);
+
+enum err validate_and_cleanup(struct flow *f, struct pg *pg)
+{
+    struct candidate who = {.refusal = 0};
+    enum err e = f->proven ? OK : prove(f, pg, &who.refusal); /* a run after a conflict has the proof already */
+    if (e)
+        return e;
+    if (who.refusal)
+        return flow_refuse(f, pg, NULL, who.refusal);
+
+    AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
+    tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
+    if ((e = lock_and_read(f, tx, &who)) || (!who.refusal && (e = delete_orphan(f, tx, &who))))
+        return e;
+    if (who.refusal)
+        return flow_refuse(f, pg, tx, who.refusal);
+    f->outcome = USER_DELETED;
+    return OK;
+}
 
 static enum err read_stored(const struct pg_call *taken, struct stored_code *ret)
 {
@@ -23,18 +46,18 @@ static bool is_right(const struct flow *f)
     return digest_eq(&typed, &f->stored.hash);
 }
 
-/* Takes one of the code's tries, whatever comes of it, and only then compares. */
+/* Uses one of the code's tries, committed before the code is compared. */
 static enum err prove(struct flow *f, struct pg *pg, int *ret_refusal)
 {
     struct pg_call calls[] = {
-        cleanup_try_lock(f),
-        {.ask = &cleanup_take_try, .args = {pg_text(f->who.email_hash)}},
+        candidate_try_lock(f),
+        {.ask = &cleanup_take_try, .args = {pg_text(f->subject.email_hash)}},
     };
     const struct pg_call *taken = &calls[1];
     AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
     tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
     enum err e = tx_commit(tx, calls, COUNT_OF(calls));
-    if (cleanup_lock_denied(calls, COUNT_OF(calls))) {
+    if (candidate_lock_denied(calls, COUNT_OF(calls))) {
         *ret_refusal = CLEANUP_BUSY;
         return OK;
     }
@@ -58,7 +81,7 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
     const struct orphan_statements *orphans = f->context->orphans;
     struct pg_call reads[5] = {
         {.ask = &cleanup_await_lock, .args = {pg_text(f->email.at)}},
-        {.ask = &cleanup_find_code, .args = {pg_text(f->who.email_hash), pg_i64(f->stored.log_id)}},
+        {.ask = &cleanup_find_code, .args = {pg_text(f->subject.email_hash), pg_i64(f->stored.log_id)}},
         {.ask = &cleanup_lock_user, .args = {pg_text(f->stored.user_id)}},
     };
     size_t count = 3;
@@ -68,25 +91,25 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
     const struct pg_call *code = &reads[1], *locked = &reads[2], *found = &reads[count - 1];
 
     enum err e = tx_trip(tx, reads, count);
-    if (cleanup_lock_denied(reads, count)) {
+    if (candidate_lock_denied(reads, count)) {
         ret->refusal = CLEANUP_BUSY;
         return OK;
     }
     if (e)
         return e;
-    cleanup_locked(f);
+    candidate_locked(f);
     if (code->rows == 0) {
         ret->refusal = (int)f->context->contract->expired;
         return OK;
     }
-    if ((e = cleanup_judge(found, ret)))
+    if ((e = candidate_read(found, ret)))
         return e;
     if (ret->refusal == CLEANUP_FAULT || ret->refusal == CLEANUP_UNKNOWN_USER)
         return OK;
     if (strcmp(ret->user_id, f->stored.user_id) != 0)
-        ret->refusal = CLEANUP_UNKNOWN_USER; /* another account has the address by now */
+        ret->refusal = CLEANUP_UNKNOWN_USER; /* another account has the address since */
     else if (locked->rows == 0)
-        ret->refusal = CLEANUP_FAULT; /* seen and not lockable: a policy for updates hides it */
+        ret->refusal = CLEANUP_FAULT; /* visible but not lockable: row security hides it from updates */
     return OK;
 }
 
@@ -96,40 +119,21 @@ static enum err delete_orphan(struct flow *f, struct tx *tx, struct candidate *w
     f->classification = who->verified ? "case_1_2" : "case_1_1";
     struct pg_call writes[] = {
         {.ask = &cleanup_delete_user, .args = {pg_text(stored->user_id)}},
-        {.ask = &cleanup_drop_code, .args = {pg_text(f->who.email_hash), pg_i64(stored->log_id)}},
+        {.ask = &cleanup_drop_code, .args = {pg_text(f->subject.email_hash), pg_i64(stored->log_id)}},
         audit_completed(stored->log_id, f->classification),
     };
     enum err e = tx_trip(tx, writes, COUNT_OF(writes));
-    if (cleanup_lock_denied(writes, COUNT_OF(writes))) {
+    if (candidate_lock_denied(writes, COUNT_OF(writes))) {
         who->refusal = CLEANUP_BUSY;
         return OK;
     }
     if (e)
         return e;
-    /* Nothing is deleted that the log does not tell of. */
+    /* Every deletion has its row in the log, or does not happen. */
     for (size_t i = 0; i < COUNT_OF(writes); i++)
         if (writes[i].rows != 1)
             return ERR_DATABASE;
     if ((e = str_copy(str_of(stored->user_id), f->user_id, sizeof f->user_id)))
         return e;
     return tx_commit(tx, NULL, 0);
-}
-
-enum err validate_and_cleanup(struct flow *f, struct pg *pg)
-{
-    struct candidate who = {.refusal = 0};
-    enum err e = f->proven ? OK : prove(f, pg, &who.refusal); /* after a conflict it has been proven already */
-    if (e)
-        return e;
-    if (who.refusal)
-        return cleanup_refuse(f, pg, NULL, who.refusal);
-
-    AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
-    tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
-    if ((e = lock_and_read(f, tx, &who)) || (!who.refusal && (e = delete_orphan(f, tx, &who))))
-        return e;
-    if (who.refusal)
-        return cleanup_refuse(f, pg, tx, who.refusal);
-    f->outcome = USER_DELETED;
-    return OK;
 }

@@ -35,7 +35,8 @@ static void add_guarded(struct routes *r, const struct routes_needs *needs, enum
 static void add_customers(struct routes *r, const struct routes_needs *needs)
 {
     struct customers *context = &r->customers;
-    routes_add(r, (struct route){.method = METHOD_POST, .path = "/auth/login", .handle = login_handle, .context = context});
+    routes_add(
+        r, (struct route){.method = METHOD_POST, .path = "/auth/login", .handle = login_handle, .context = context});
     add_guarded(r, needs, METHOD_POST, "/auth/unregister", SELF, unregister_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", SELF, recover_own_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMITS_ADMIN, customers_list_handle, context);
@@ -111,30 +112,31 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     r->families[1] = (struct family){.prefix = "/", .refuse = refuse_plainly};
     r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, 0};
     routes_add(r, (struct route){.method = METHOD_ANY,
-                          .path = "/gate",
-                          .handle = gate_handle,
-                          .context = needs->authenticator,
-                          .ignores_body = true});
+                                 .path = "/gate",
+                                 .handle = gate_handle,
+                                 .context = needs->authenticator,
+                                 .ignores_body = true});
     routes_add(r, (struct route){.method = METHOD_POST,
-                          .path = "/functions/v1/check-email-status",
-                          .handle = probe_handle,
-                          .context = &r->probe,
-                          .hold = &r->probe.hold});
+                                 .path = "/functions/v1/check-email-status",
+                                 .handle = probe_handle,
+                                 .context = &r->probe,
+                                 .hold = &r->probe.hold});
     routes_add(r, (struct route){.method = METHOD_POST,
-                          .path = "/functions/v1/cleanup-orphaned-user",
-                          .handle = cleanup_handle,
-                          .context = &r->cleanup,
-                          .hold = &r->cleanup.hold});
+                                 .path = "/functions/v1/cleanup-orphaned-user",
+                                 .handle = cleanup_handle,
+                                 .context = &r->cleanup,
+                                 .hold = &r->cleanup.hold});
     routes_add(r, (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi});
     add_customers(r, needs);
     add_billing(r, needs);
     add_cascade(r, needs);
     add_calls(r, needs);
     if (needs->shows_mailbox) {
-        routes_add(r,
-            (struct route){.method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .context = &r->mailbox});
         routes_add(r, (struct route){
-                   .method = METHOD_GET, .path = "/mailbox.json", .handle = mailbox_json, .context = &r->mailbox});
+                          .method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .context = &r->mailbox});
+        routes_add(r,
+                   (struct route){
+                       .method = METHOD_GET, .path = "/mailbox.json", .handle = mailbox_json, .context = &r->mailbox});
     }
     test_hooks_add_routes(r);
 }

@@ -374,18 +374,6 @@ static void raise_file_limit(const struct settings *s)
                  F_INT("limit", (int64_t)limit.rlim_cur), F_INT("wanted", (int64_t)wanted));
 }
 
-/* Whose mail it is: every template of customers is named so. */
-static enum err compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
-{
-    struct app *app = context;
-    struct str template;
-    if (json_get_str(payload, "template", &template))
-        return ERR_INPUT;
-    return str_starts(template, STR("customer-"))
-               ? customers_compose(&app->routes.customers, pg, payload, deadline_ns, ret)
-               : cleanup_compose(&app->routes.cleanup, pg, payload, deadline_ns, ret);
-}
-
 /* Who may sign tokens and how they are checked. */
 static enum err open_who(struct app *app, const struct settings *s, struct why *why)
 {
@@ -399,8 +387,8 @@ static enum err open_who(struct app *app, const struct settings *s, struct why *
 static enum err open_post(struct app *app, const struct settings *s, struct why *why)
 {
     struct mail_settings mail = settings_mail(s, app->demo);
-    mail.compose = compose;
-    mail.compose_context = app;
+    mail.features[0] = cleanup_mails(&app->routes.cleanup);
+    mail.features[1] = customers_mails(&app->routes.customers);
     return post_new(&mail, &app->post, why);
 }
 

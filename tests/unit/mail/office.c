@@ -15,15 +15,17 @@
 
 struct mail office_mail(void)
 {
-    return (struct mail){.template = MAIL_CLEANUP_CODE,
-                         .to = ADDRESS,
-                         .code = CODE,
-                         .minutes = 5,
-                         .reference = REFERENCE,
-                         .expires_us = clock_wall_us() + INT64_C(300) * 1000000};
+    struct mail mail;
+    mail_begin(&mail, "Your verification code");
+    (void)snprintf(mail.to, sizeof mail.to, "%s", ADDRESS);
+    (void)snprintf(mail.reference, sizeof mail.reference, "%s", REFERENCE);
+    mail.expires_us = clock_wall_us() + INT64_C(300) * 1000000;
+    mail_add_paragraph(&mail, "Your verification code is " CODE ".");
+    mail_end(&mail);
+    return mail;
 }
 
-enum err office_compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
+static enum err compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
 {
     (void)pg;
     (void)deadline_ns;
@@ -36,8 +38,9 @@ enum err office_compose(void *context, struct pg *pg, const json_t *payload, int
 
 struct mail_settings office_settings(void)
 {
+    static const struct mail_template templates[] = {{"cleanup-code", compose}};
     return (struct mail_settings){.from = "Reclaim <reclaim@example.com>",
-                                  .compose = office_compose,
+                                  .features = {{templates, COUNT_OF(templates), NULL}},
                                   .try_ns = 10 * NS_PER_S,
                                   .pause_ns = 100 * NS_PER_MS};
 }
@@ -67,29 +70,29 @@ void office_close(struct office *o, int64_t patience_ns)
     pg_free(o->pg);
 }
 
-static bool taken_back(struct mail_regret *regret)
+static bool revoked(struct mail_revocable *success)
 {
-    struct waiting *w = OWNER_OF(regret, struct waiting, regret);
-    atomic_fetch_add(&w->taken_back, 1);
-    return !w->left;
+    struct waiting *w = OWNER_OF(success, struct waiting, revocable);
+    atomic_fetch_add(&w->revoked, 1);
+    return !w->released;
 }
 
-static void kept(struct mail_regret *regret)
+static void kept(struct mail_revocable *success)
 {
-    atomic_fetch_add(&OWNER_OF(regret, struct waiting, regret)->kept, 1);
+    atomic_fetch_add(&OWNER_OF(success, struct waiting, revocable)->kept, 1);
 }
 
-static struct mail_regret *given(struct mail_answer *answer, enum mail_verdict verdict)
+static struct mail_revocable *reported(struct mail_waiter *waiter, enum mail_result result)
 {
-    struct waiting *w = OWNER_OF(answer, struct waiting, answer);
+    struct waiting *w = OWNER_OF(waiter, struct waiting, waiter);
     atomic_store(&w->when_ns, clock_ns());
-    atomic_store(&w->verdict, (int)verdict);
-    w->regret = (struct mail_regret){w->regret_until_ns, taken_back, kept};
+    atomic_store(&w->result, (int)result);
+    w->revocable = (struct mail_revocable){w->revocable_until_ns, revoked, kept};
     atomic_fetch_add(&w->times, 1);
-    return verdict == MAIL_GOES_ON && w->regret_until_ns ? &w->regret : NULL;
+    return result == MAIL_PENDING && w->revocable_until_ns ? &w->revocable : NULL;
 }
 
-void office_send(struct office *o, const struct mail *mail, struct waiting *w, int64_t due_ns)
+void office_send(struct office *o, struct mail *mail, struct waiting *w, int64_t due_ns)
 {
     struct pg_call insert;
     struct tx *tx = tx_begin(o->pg, SOON);
@@ -97,19 +100,19 @@ void office_send(struct office *o, const struct mail *mail, struct waiting *w, i
     assert_non_null(item);
     assert_int_equal(tx_commit(tx, &insert, 1), OK);
     if (w) {
-        w->answer = (struct mail_answer){.due_ns = due_ns, .give = given};
-        atomic_store(&w->verdict, NOT_GIVEN);
+        w->waiter = (struct mail_waiter){.due_ns = due_ns, .report = reported};
+        atomic_store(&w->result, NO_RESULT);
         atomic_store(&w->times, 0);
     }
-    mail_send(&item, &insert, w ? &w->answer : NULL);
+    mail_send(&item, &insert, w ? &w->waiter : NULL);
     assert_null(item);
 }
 
-int office_verdict(struct waiting *w)
+int office_result(struct waiting *w)
 {
     for (int64_t end_ns = SOON; atomic_load(&w->times) == 0;) {
         assert_true(clock_ns() < end_ns);
         (void)poll(NULL, 0, 2);
     }
-    return atomic_load(&w->verdict);
+    return atomic_load(&w->result);
 }

@@ -55,7 +55,7 @@ static int send_one(void)
     struct mail mail = office_mail();
     struct waiting w = {0};
     office_send(&o, &mail, &w, LATER);
-    int verdict = office_verdict(&w);
+    int verdict = office_result(&w);
     database_await("SELECT count(*) FROM reclaim.work_items WHERE state = 'open'", 0);
     office_close(&o, NS_PER_S);
     return verdict;
@@ -172,7 +172,7 @@ static void the_mailbox_keeps_the_newest_two_hundred(void **state)
         office_send(&o, &mail, &all[i], LATER);
     }
     for (int i = 0; i < 250; i++)
-        assert_int_equal(office_verdict(&all[i]), MAIL_DELIVERED);
+        assert_int_equal(office_result(&all[i]), MAIL_DELIVERED);
     free(all);
     database_await(LEFT, 0);
     office_close(&o, NS_PER_S);
@@ -208,7 +208,7 @@ static void what_nobody_needs_any_more_is_not_sent(void **state)
 {
     (void)state;
     atomic_int answer = ERR_MISSING;
-    settings.compose_context = &answer;
+    settings.features[0].context = &answer;
     use_resend();
     database_run(TAKE_OVER);
     struct office o = office_open(&settings, 0);
@@ -221,7 +221,7 @@ static void what_cannot_be_composed_yet_is_tried_again_and_nonsense_is_buried(vo
 {
     (void)state;
     atomic_int answer = ERR_DATABASE;
-    settings.compose_context = &answer;
+    settings.features[0].context = &answer;
     use_resend();
     database_run(TAKE_OVER);
     struct office o = office_open(&settings, 0);
@@ -256,7 +256,7 @@ static void an_address_that_could_break_a_command_is_not_mailed_to(void **state)
     snprintf(mail.to, sizeof mail.to, "a@example.com>\r\nRCPT TO:<b@example.com");
     struct waiting w = {0};
     office_send(&o, &mail, &w, LATER);
-    assert_int_equal(office_verdict(&w), MAIL_REFUSED);
+    assert_int_equal(office_result(&w), MAIL_REFUSED);
     office_close(&o, NS_PER_S);
     assert_int_equal(fake_count(provider), 0);
 }
@@ -275,7 +275,7 @@ static void stopping_in_the_middle_answers_and_gives_the_mail_back(void **state)
         (void)poll(NULL, 0, 5);
     office_close(&o, 0);
     assert_int_equal(atomic_load(&w.times), 1);
-    assert_int_equal(atomic_load(&w.verdict), MAIL_GOES_ON);
+    assert_int_equal(atomic_load(&w.result), MAIL_PENDING);
     assert_int_equal(database_number("SELECT count(*) FROM reclaim.work_items WHERE leased_until IS NULL"), 1);
 }
 
@@ -288,7 +288,7 @@ static void a_mail_handed_over_too_late_is_answered_all_the_same(void **state)
     struct mail mail = office_mail();
     struct waiting w = {0};
     office_send(&o, &mail, &w, LATER);
-    assert_int_equal(atomic_load(&w.verdict), MAIL_GOES_ON);
+    assert_int_equal(atomic_load(&w.result), MAIL_PENDING);
     pool_stop(o.pool, LATER);
     work_free(o.engine);
     post_free(o.post);

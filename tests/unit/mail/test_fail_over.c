@@ -48,7 +48,7 @@ static int send_one(int64_t due_ns)
     struct mail mail = office_mail();
     struct waiting w = {0};
     office_send(&o, &mail, &w, due_ns);
-    int verdict = office_verdict(&w);
+    int verdict = office_result(&w);
     database_await("SELECT count(*) FROM reclaim.work_items WHERE state = 'open'", 0);
     assert_int_equal(atomic_load(&w.times), 1);
     office_close(&o, NS_PER_S);
@@ -126,7 +126,7 @@ static void the_answer_does_not_wait_past_its_instant_and_delivery_goes_on(void 
     struct waiting w = {0};
     int64_t due_ns = clock_ns() + NS_PER_S / 10;
     office_send(&o, &mail, &w, due_ns);
-    assert_int_equal(office_verdict(&w), MAIL_GOES_ON);
+    assert_int_equal(office_result(&w), MAIL_PENDING);
     assert_true(atomic_load(&w.when_ns) >= due_ns);
     assert_int_equal(fake_count(second), 0); /* the first try still runs */
     database_await(LEFT, 0);
@@ -144,7 +144,7 @@ static void after_the_answer_a_provider_has_three_tries_with_growing_pauses(void
                                                                                             {FAKE_ANSWER, 202, "", 0}};
     fake_script(first, broken, 1);
     fake_script(second, third_time, 3);
-    assert_int_equal(send_one(0), MAIL_GOES_ON);
+    assert_int_equal(send_one(0), MAIL_PENDING);
     assert_int_equal(fake_count(first), 3);
     assert_int_equal(fake_count(second), 3);
     struct fake *both[] = {first, second};
@@ -155,28 +155,28 @@ static void after_the_answer_a_provider_has_three_tries_with_growing_pauses(void
     assert_true(fake_when_ns(second, 0) >= fake_when_ns(first, 2));
 }
 
-/* The success is ready at once, and can be regretted for as long as the caller says. */
-static void send_regretting(struct waiting *w)
+/* The success is ready at once, and can be replaced until the time that the caller gives. */
+static void send_revocably(struct waiting *w)
 {
     struct office o = office_open(&settings, 0);
     struct mail mail = office_mail();
     office_send(&o, &mail, w, 0);
-    assert_int_equal(office_verdict(w), MAIL_GOES_ON);
+    assert_int_equal(office_result(w), MAIL_PENDING);
     database_await("SELECT count(*) FROM reclaim.work_items WHERE state = 'open'", 0);
     office_close(&o, NS_PER_S);
     assert_int_equal(atomic_load(&w->times), 1);
-    assert_int_equal(atomic_load(&w->kept) + atomic_load(&w->taken_back), 1);
+    assert_int_equal(atomic_load(&w->kept) + atomic_load(&w->revoked), 1);
 }
 
-static void a_success_that_has_not_left_is_taken_back_when_all_refuse(void **state)
+static void a_success_that_has_not_left_is_revoked_when_all_refuse(void **state)
 {
     (void)state;
     static const struct fake_step broken[] = {{FAKE_ANSWER, 500, NULL, 0}};
     fake_script(first, broken, 1);
     fake_script(second, broken, 1);
-    struct waiting w = {.regret_until_ns = LATER};
-    send_regretting(&w);
-    assert_int_equal(atomic_load(&w.taken_back), 1);
+    struct waiting w = {.revocable_until_ns = LATER};
+    send_revocably(&w);
+    assert_int_equal(atomic_load(&w.revoked), 1);
     assert_int_equal(fake_count(first), 1);
     assert_int_equal(fake_count(second), 1);
     assert_int_equal(database_number(LEFT), 0);
@@ -189,20 +189,20 @@ static void a_success_that_has_left_stands_and_delivery_goes_on(void **state)
     fake_script(first, broken, 1);
     fake_script(second, broken, 1);
     settings.pause_ns = NS_PER_S / 100;
-    struct waiting w = {.regret_until_ns = LATER, .left = true};
-    send_regretting(&w);
+    struct waiting w = {.revocable_until_ns = LATER, .released = true};
+    send_revocably(&w);
     assert_int_equal(fake_count(first), 3);
     assert_int_equal(fake_count(second), 3);
     assert_int_equal(database_number(DEAD), 1);
 }
 
-static void a_mail_that_is_taken_leaves_nothing_to_regret(void **state)
+static void a_mail_that_is_taken_keeps_its_success(void **state)
 {
     (void)state;
     static const struct fake_step broken[] = {{FAKE_ANSWER, 500, NULL, 0}};
     fake_script(first, broken, 1);
-    struct waiting w = {.regret_until_ns = LATER};
-    send_regretting(&w);
+    struct waiting w = {.revocable_until_ns = LATER};
+    send_revocably(&w);
     assert_int_equal(atomic_load(&w.kept), 1);
     assert_int_equal(fake_count(first), 1);
     assert_int_equal(fake_count(second), 1);
@@ -215,8 +215,8 @@ static void when_the_instant_comes_first_each_provider_gets_its_other_tries(void
     fake_script(first, broken, 1);
     fake_script(second, broken, 1);
     settings.pause_ns = NS_PER_S / 100;
-    struct waiting w = {.regret_until_ns = clock_ns()};
-    send_regretting(&w);
+    struct waiting w = {.revocable_until_ns = clock_ns()};
+    send_revocably(&w);
     assert_int_equal(atomic_load(&w.kept), 1);
     assert_int_equal(fake_count(first), 3);
     assert_int_equal(fake_count(second), 3);
@@ -227,7 +227,7 @@ static void a_4xx_is_the_last_word_of_a_provider(void **state)
     (void)state;
     static const struct fake_step no[] = {{FAKE_ANSWER, 422, NULL, 0}};
     fake_script(first, no, 1);
-    assert_int_equal(send_one(0), MAIL_GOES_ON);
+    assert_int_equal(send_one(0), MAIL_PENDING);
     assert_int_equal(fake_count(first), 1);
     assert_int_equal(fake_count(second), 1);
     assert_int_equal(database_number(LEFT), 0);
@@ -241,7 +241,7 @@ static void a_provider_passed_over_in_haste_gets_its_other_tries_later(void **st
     fake_script(first, then_fine, 2);
     fake_script(second, silent, 1);
     settings.try_ns = 2 * NS_PER_S;
-    assert_int_equal(send_one(clock_ns() + 3 * NS_PER_S / 2), MAIL_GOES_ON);
+    assert_int_equal(send_one(clock_ns() + 3 * NS_PER_S / 2), MAIL_PENDING);
     assert_int_equal(fake_count(second), 3);
     assert_int_equal(fake_count(first), 2);
     assert_int_equal(database_number(LEFT), 0);
@@ -253,7 +253,7 @@ static void when_all_tries_are_used_up_a_dead_letter_without_anything_personal_s
     static const struct fake_step broken[] = {{FAKE_ANSWER, 500, NULL, 0}}, no[] = {{FAKE_ANSWER, 403, NULL, 0}};
     fake_script(first, broken, 1);
     fake_script(second, no, 1);
-    assert_int_equal(send_one(0), MAIL_GOES_ON);
+    assert_int_equal(send_one(0), MAIL_PENDING);
     assert_int_equal(fake_count(first), 3);
     assert_int_equal(fake_count(second), 1);
     assert_int_equal(database_number(DEAD), 1);
@@ -269,7 +269,7 @@ static void each_copy_a_provider_sees_has_the_same_key(void **state)
     static const struct fake_step twice[] = {{FAKE_CUT, 200, NULL, 0}, {FAKE_ANSWER, 200, NULL, 0}};
     fake_script(first, twice, 2);
     settings.sendgrid_api_key = NULL;
-    assert_int_equal(send_one(0), MAIL_GOES_ON);
+    assert_int_equal(send_one(0), MAIL_PENDING);
     assert_int_equal(fake_count(first), 2);
     const char *a = strstr(fake_request(first, 0), "Idempotency-Key: "),
                *b = strstr(fake_request(first, 1), "Idempotency-Key: ");
@@ -288,11 +288,12 @@ static void five_hundred_mails_at_once_arrive_once_each(void **state)
     struct office o = office_open(&settings, 0);
     struct waiting *all = calloc(MANY, sizeof *all);
     assert_non_null(all);
-    struct mail mail = office_mail();
-    for (int i = 0; i < MANY; i++)
+    for (int i = 0; i < MANY; i++) {
+        struct mail mail = office_mail();
         office_send(&o, &mail, &all[i], LATER);
+    }
     for (int i = 0; i < MANY; i++)
-        assert_int_equal(office_verdict(&all[i]), MAIL_DELIVERED);
+        assert_int_equal(office_result(&all[i]), MAIL_DELIVERED);
     database_await(LEFT, 0);
     assert_int_equal(fake_count(first), MANY);
     office_close(&o, NS_PER_S);
@@ -325,9 +326,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_a_provider_every_one_of_them_has_refused, fresh, clear),
         cmocka_unit_test_setup_teardown(the_answer_does_not_wait_past_its_instant_and_delivery_goes_on, fresh, clear),
         cmocka_unit_test_setup_teardown(after_the_answer_a_provider_has_three_tries_with_growing_pauses, fresh, clear),
-        cmocka_unit_test_setup_teardown(a_success_that_has_not_left_is_taken_back_when_all_refuse, fresh, clear),
+        cmocka_unit_test_setup_teardown(a_success_that_has_not_left_is_revoked_when_all_refuse, fresh, clear),
         cmocka_unit_test_setup_teardown(a_success_that_has_left_stands_and_delivery_goes_on, fresh, clear),
-        cmocka_unit_test_setup_teardown(a_mail_that_is_taken_leaves_nothing_to_regret, fresh, clear),
+        cmocka_unit_test_setup_teardown(a_mail_that_is_taken_keeps_its_success, fresh, clear),
         cmocka_unit_test_setup_teardown(when_the_instant_comes_first_each_provider_gets_its_other_tries, fresh, clear),
         cmocka_unit_test_setup_teardown(a_4xx_is_the_last_word_of_a_provider, fresh, clear),
         cmocka_unit_test_setup_teardown(a_provider_passed_over_in_haste_gets_its_other_tries_later, fresh, clear),

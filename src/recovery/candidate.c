@@ -1,0 +1,57 @@
+/* The address's lock, its user and what it owns: all that both steps decide by. */
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/metrics.h"
+#include "recovery/flow.h"
+#include "recovery/statements.h"
+
+METRIC_GAUGE(locks_held, "reclaim_cleanup_locks_held", "Addresses this instance holds the lock of.");
+METRIC_HISTOGRAM(check_time, "reclaim_cleanup_orphan_check_seconds", "Lock, user and ownership, looked up in one trip.",
+                 metric_seconds);
+
+struct pg_call candidate_try_lock(const struct flow *f)
+{
+    return (struct pg_call){.ask = &cleanup_lock, .args = {pg_text(f->email.at)}};
+}
+
+void candidate_locked(struct flow *f)
+{
+    gauge_add(&locks_held, !f->locked);
+    f->locked = true;
+}
+
+void candidate_unlocked(struct flow *f)
+{
+    gauge_add(&locks_held, -(double)f->locked);
+    f->locked = false;
+}
+
+bool candidate_lock_denied(const struct pg_call *calls, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(calls[i].sqlstate, "55P03") == 0)
+            return true;
+    return false;
+}
+
+enum err candidate_read(const struct pg_call *found, struct candidate *ret)
+{
+    bool sees_all = found->rows == 1 && pg_get_bool(found, 0, 0), registered = sees_all && !pg_is_null(found, 0, 1);
+    bool banned = registered && pg_get_bool(found, 0, 3);
+    if (!sees_all || (registered && pg_is_null(found, 0, 4)))
+        ret->refusal = CLEANUP_FAULT; /* row security hides rows: ownership is unknown, not absent */
+    else if (!registered)
+        ret->refusal = CLEANUP_UNKNOWN_USER;
+    else if (banned || pg_get_bool(found, 0, 4))
+        ret->refusal = CLEANUP_NOT_ORPHANED;
+    if (!registered)
+        return OK;
+    ret->verified = pg_get_bool(found, 0, 2);
+    return str_copy(pg_get(found, 0, 1), ret->user_id, sizeof ret->user_id);
+}
+
+void candidate_checked(int64_t began_ns)
+{
+    histogram_observe(&check_time, (double)(clock_ns() - began_ns) / (double)NS_PER_S);
+}

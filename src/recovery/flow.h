@@ -1,0 +1,103 @@
+/* Private to src/recovery: one request to cleanup-orphaned-user on its way through a step.
+ *
+ *   1. cleanup.c        on the loop: reads the request and asks the limits
+ *   2. run_step.c       on a worker: runs the step, request_code.c or validate_and_cleanup.c
+ *   3. promised_mail.c  on the work engine's thread, for a code: the result of its mail
+ *   4. answer.c         writes the answer */
+#ifndef RECOVERY_FLOW_H
+#define RECOVERY_FLOW_H
+
+#include "base/clock.h"
+#include "recovery/audit.h"
+#include "recovery/body.h"
+#include "recovery/cleanup.h"
+#include "recovery/withdraw_code.h"
+
+struct tx;
+
+/* The most a step's transaction, and with it the address's lock, may last. */
+#define FLOW_NS (30 * NS_PER_S)
+/* The most a step waits for a lock that another program holds: the product's rows and tables must not keep a connection of
+ * this pool waiting. */
+#define CLEANUP_LOCK_MS 500
+
+/* How a step ended: one of the contract's errors, or */
+enum outcome { CODE_SENT = 100, USER_DELETED };
+
+struct flow {
+    struct ticket ticket;
+    struct job job;
+    struct mail_waiter waiter;
+    struct cleanup *context;
+    struct request *rq;
+    enum body_step step;
+    struct str email;
+    struct code code; /* as typed, in the second step */
+    bool proven;      /* it was the right one; `stored` is what it was compared with */
+    struct stored_code {
+        struct digest hash;
+        struct code_salt salt;
+        char user_id[37];
+        int64_t log_id;
+    } stored;
+    struct audit_subject subject;
+    bool locked;
+    int outcome; /* enum outcome, or enum cleanup_error */
+    /* Values of a success: */
+    char expires_at[32], user_id[37];
+    const char *classification;
+    int64_t log_id;
+    /* The mail of a code: */
+    struct work_item *item; /* promised in the transaction */
+    struct pg_call promised;
+    bool revocable; /* the answer is a success that may still be replaced; then its outcome is counted later */
+    struct code_withdrawal withdrawal;
+};
+
+extern const char *const step_names[]; /* by enum body_step, for the log and metrics */
+
+/* The steps, on a worker. ERR_CONFLICT has them run again; any other failure is the contract's fault. */
+enum err request_code(struct flow *f, struct pg *pg);
+enum err validate_and_cleanup(struct flow *f, struct pg *pg);
+
+/* candidate.c: the address's lock, the user and its ownership. */
+struct candidate {
+    char user_id[37];
+    bool verified;
+    int refusal; /* 0, or the cleanup_error that ends the step */
+};
+/* The first statement of a transaction: takes the address's lock, or fails and with it the rest of the trip. */
+struct pg_call candidate_try_lock(const struct flow *f);
+/* Counts the lock as held; candidate_unlocked() when the step is over. */
+void candidate_locked(struct flow *f);
+void candidate_unlocked(struct flow *f);
+/* Whether one of the calls failed because a lock was not granted. */
+bool candidate_lock_denied(const struct pg_call *calls, size_t count);
+/* Reads the row of orphan_statements.candidate: the user, and whether it may be deleted. */
+enum err candidate_read(const struct pg_call *found, struct candidate *ret) MUST_CHECK;
+/* Observes how long lock, user and ownership took. */
+void candidate_checked(int64_t began_ns);
+
+/* run_step.c: hands the flow to a worker; it is answered from there. */
+void flow_run_step(struct flow *f, struct pool *pool);
+
+/* promised_mail.c: mail_waiter.report of a flow. */
+struct mail_revocable *flow_mail_result(struct mail_waiter *waiter, enum mail_result result);
+
+/* refusals.c: refusals in reclaim.auth_cleanup_log. */
+/* Ends the step with a refusal, an enum cleanup_error: writes its row and, when the code was right, restores its try. In the
+ * step's transaction, if there is one and it can still be committed. */
+enum err flow_refuse(struct flow *f, struct pg *pg, struct tx *tx, int error) MUST_CHECK;
+/* The same for a step that failed, as far as the connection allows. */
+void flow_log_fault(struct flow *f, struct pg *pg);
+/* Answers a flow that a limit refuses, after its row is written or left out. */
+void flow_refuse_limited(struct flow *f);
+
+/* answer.c. The request must not be touched after an answer. */
+void flow_answer(struct flow *f);
+void flow_answer_fault(struct flow *f, enum err e);
+/* Writes the refusal that replaces a success whose mail every provider refused. */
+void flow_write_mail_failed(struct flow *f);
+void flow_count_outcome(enum body_step step, int outcome);
+
+#endif
