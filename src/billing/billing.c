@@ -8,7 +8,7 @@
 
 METRIC_COUNTER(charges, "reclaim_billing_charges_total", "Charges asked for, by what became of them.", "outcome");
 
-/* Each takes one trip, and answers with what became of it and an object, as JSON. */
+/* Each is one trip that returns an outcome and an object, as JSON. */
 #define ANSWER .columns = "outcome:text object:text"
 
 static const struct statement make_charge = {
@@ -69,7 +69,7 @@ const struct statement *const billing_statements[] = {
 };
 const size_t billing_statement_count = COUNT_OF(billing_statements);
 
-/* What the database's outcomes are over HTTP; without a code the object is the answer. */
+/* The HTTP answer for each of the database's outcomes; without a code it is the object. */
 static const struct outcome_reply {
     const char *outcome;
     int status;
@@ -91,133 +91,69 @@ static const struct outcome_reply {
     {"deleted", 403, "ACCOUNT_DELETED", "The account has been deleted."},
 };
 
-static const struct outcome_reply *verdict_of(struct str outcome)
-{
-    for (size_t i = 0; i < COUNT_OF(outcome_replies); i++)
-        if (str_eq(outcome, str_of(outcome_replies[i].outcome)))
-            return &outcome_replies[i];
-    return NULL;
-}
-
-struct asking {
+/* One request, which is one statement. */
+struct billing_request {
     struct db_request db;
     struct pg_call call;
     const char *none; /* the outcome when no row comes back */
     char id[37];
-    const struct outcome_reply *verdict;
+    const struct outcome_reply *reply;
     struct str object;
 };
 
-static enum err run(struct db_request *db, struct pg *pg)
-{
-    struct asking *a = OWNER_OF(db, struct asking, db);
-    enum err e = pg_ask(pg, &a->call, db->job.deadline_ns);
-    if (e)
-        return e;
-    if (!(a->verdict = verdict_of(a->call.rows == 1 ? pg_get(&a->call, 0, 0) : str_of(a->none))))
-        return ERR_DATABASE;
-    if (a->verdict->code)
-        return OK;
-    a->object = arena_copy(db->rq->arena, pg_get(&a->call, 0, 1));
-    return a->object.at ? OK : ERR_MEMORY;
-}
-
-static void answer(struct db_request *db)
-{
-    struct asking *a = OWNER_OF(db, struct asking, db);
-    const struct outcome_reply *v = a->verdict;
-    if (a->call.ask == &make_charge)
-        counter_add(&charges, 1, v->outcome);
-    if (v->code) {
-        reply_refuse(db->rq, v->status, v->code, v->message);
-        return;
-    }
-    reply_body(db->rq, "application/json", a->object);
-    reply_send(db->rq, v->status);
-}
-
-static struct asking *asking_new(struct request *rq, const struct statement *ask)
-{
-    struct asking *a = db_request_new(rq, sizeof *a, run, answer);
-    if (!a)
-        return NULL;
-    a->call.ask = ask;
-    a->none = "unknown";
-    return a;
-}
-
-static void go(struct asking *a, struct billing *context)
-{
-    db_request_start(&a->db, atomic_load(&context->pool));
-}
+static struct billing_request *request_new(struct request *rq, const struct statement *ask);
+static struct billing_request *request_about(struct request *rq, const struct statement *ask);
+static void start(struct billing_request *b, struct billing *context);
 
 static struct pg_arg text_or_null(const char *text)
 {
     return text && *text ? pg_text(text) : pg_null();
 }
 
-static void refuse_input(struct request *rq, enum err e, const struct complaint *complaint)
-{
-    if (e == ERR_INPUT)
-        reply_refuse(rq, 400, complaint->code, complaint->message);
-    else
-        reply_fault(rq, e);
-}
+/* 1. On the loop: the handlers read their input and fill the statement's arguments in. */
 
 void charge_handle(struct request *rq, const struct caller *caller, void *billing)
 {
     (void)caller;
     struct charge_request in;
-    struct complaint complaint;
-    enum err e = charge_read(rq->arena, rq->body, &in, &complaint);
-    if (e) {
-        refuse_input(rq, e, &complaint);
+    AUTO(fields) struct fields f = billing_fields(rq->arena, rq->body);
+    charge_read(&f, &in);
+    if (fields_refuse(&f, rq))
         return;
-    }
-    struct asking *a = asking_new(rq, &make_charge);
-    if (!a)
+    struct billing_request *b = request_new(rq, &make_charge);
+    if (!b)
         return;
-    memcpy(a->id, in.account_id, sizeof a->id);
-    a->call.args[0] = pg_text(a->id);
-    a->call.args[1] = pg_i64(in.amount_micros);
-    a->call.args[2] = pg_text(in.reference);
-    a->call.args[3] = text_or_null(in.occurred_at);
-    go(a, billing);
-}
-
-/* A request about what the path names. */
-static struct asking *asking_about(struct request *rq, const struct statement *ask)
-{
-    struct asking *a = asking_new(rq, ask);
-    if (!a || !request_id(rq, 0, a->id))
-        return NULL;
-    a->call.args[0] = pg_text(a->id);
-    return a;
+    memcpy(b->id, in.account_id, sizeof b->id);
+    b->call.args[0] = pg_text(b->id);
+    b->call.args[1] = pg_i64(in.amount_micros);
+    b->call.args[2] = pg_text(in.reference);
+    b->call.args[3] = text_or_null(in.occurred_at);
+    start(b, billing);
 }
 
 void account_show_handle(struct request *rq, const struct caller *caller, void *billing)
 {
     (void)caller;
-    struct asking *a = asking_about(rq, &show_account);
-    if (a)
-        go(a, billing);
+    struct billing_request *b = request_about(rq, &show_account);
+    if (b)
+        start(b, billing);
 }
 
 void account_delete_handle(struct request *rq, const struct caller *caller, void *billing)
 {
-    struct asking *a = asking_about(rq, &delete_account);
-    if (!a)
+    struct billing_request *b = request_about(rq, &delete_account);
+    if (!b)
         return;
-    a->call.args[1] = text_or_null(caller->user_id);
-    a->call.args[2] = pg_text(rq->correlation_id);
-    go(a, billing);
+    b->call.args[1] = text_or_null(caller->user_id);
+    b->call.args[2] = pg_text(rq->correlation_id);
+    start(b, billing);
 }
 
 void valid_balance_handle(struct request *rq, const struct caller *caller, void *billing)
 {
     (void)caller;
-    struct asking *a = asking_about(rq, &check_balance);
-    if (!a)
+    struct billing_request *b = request_about(rq, &check_balance);
+    if (!b)
         return;
     int64_t amount;
     struct str wanted = request_query(rq, "amount_micros");
@@ -225,46 +161,111 @@ void valid_balance_handle(struct request *rq, const struct caller *caller, void 
         reply_refuse(rq, 400, "INVALID_AMOUNT", "amount_micros must be a whole number from 0 to 9007199254740992.");
         return;
     }
-    a->call.args[1] = pg_i64(amount);
-    go(a, billing);
+    b->call.args[1] = pg_i64(amount);
+    start(b, billing);
 }
 
 void subscribe_handle(struct request *rq, const struct caller *caller, void *billing)
 {
     (void)caller;
     struct subscribe_request in;
-    struct complaint complaint;
-    enum err e = subscribe_read(rq->arena, rq->body, &in, &complaint);
-    if (e) {
-        refuse_input(rq, e, &complaint);
+    AUTO(fields) struct fields f = billing_fields(rq->arena, rq->body);
+    subscribe_read(&f, &in);
+    if (fields_refuse(&f, rq))
         return;
-    }
-    struct asking *a = asking_new(rq, &subscribe);
-    if (!a)
+    struct billing_request *b = request_new(rq, &subscribe);
+    if (!b)
         return;
-    memcpy(a->id, in.account_id, sizeof a->id);
-    a->call.args[0] = pg_text(a->id);
-    a->call.args[1] = pg_i64(in.amount_micros);
-    a->call.args[2] = pg_i64(in.period_seconds);
-    a->call.args[3] = text_or_null(in.first_charge_at);
-    a->call.args[4] = text_or_null(in.reference);
-    go(a, billing);
+    memcpy(b->id, in.account_id, sizeof b->id);
+    b->call.args[0] = pg_text(b->id);
+    b->call.args[1] = pg_i64(in.amount_micros);
+    b->call.args[2] = pg_i64(in.period_seconds);
+    b->call.args[3] = text_or_null(in.first_charge_at);
+    b->call.args[4] = text_or_null(in.reference);
+    start(b, billing);
 }
 
 void subscription_show_handle(struct request *rq, const struct caller *caller, void *billing)
 {
     (void)caller;
-    struct asking *a = asking_about(rq, &show_subscription);
-    if (!a)
+    struct billing_request *b = request_about(rq, &show_subscription);
+    if (!b)
         return;
-    a->none = "unsubscribed";
-    go(a, billing);
+    b->none = "unsubscribed";
+    start(b, billing);
 }
 
 void unsubscribe_handle(struct request *rq, const struct caller *caller, void *billing)
 {
     (void)caller;
-    struct asking *a = asking_about(rq, &unsubscribe);
-    if (a)
-        go(a, billing);
+    struct billing_request *b = request_about(rq, &unsubscribe);
+    if (b)
+        start(b, billing);
+}
+
+static enum err run(struct db_request *db, struct pg *pg);
+static void answer(struct db_request *db);
+
+/* NULL after a 503 was sent. */
+static struct billing_request *request_new(struct request *rq, const struct statement *ask)
+{
+    struct billing_request *b = db_request_new(rq, sizeof *b, run, answer);
+    if (!b)
+        return NULL;
+    b->call.ask = ask;
+    b->none = "unknown";
+    return b;
+}
+
+/* A request about the id in the path; NULL after an answer was sent. */
+static struct billing_request *request_about(struct request *rq, const struct statement *ask)
+{
+    struct billing_request *b = request_new(rq, ask);
+    if (!b || !request_id(rq, 0, b->id))
+        return NULL;
+    b->call.args[0] = pg_text(b->id);
+    return b;
+}
+
+static void start(struct billing_request *b, struct billing *context)
+{
+    db_request_start(&b->db, atomic_load(&context->pool));
+}
+
+static const struct outcome_reply *reply_for(struct str outcome)
+{
+    for (size_t i = 0; i < COUNT_OF(outcome_replies); i++)
+        if (str_eq(outcome, str_of(outcome_replies[i].outcome)))
+            return &outcome_replies[i];
+    return NULL;
+}
+
+/* 2. On a worker. */
+static enum err run(struct db_request *db, struct pg *pg)
+{
+    struct billing_request *b = OWNER_OF(db, struct billing_request, db);
+    enum err e = pg_ask(pg, &b->call, db->job.deadline_ns);
+    if (e)
+        return e;
+    if (!(b->reply = reply_for(b->call.rows == 1 ? pg_get(&b->call, 0, 0) : str_of(b->none))))
+        return ERR_DATABASE;
+    if (b->reply->code)
+        return OK;
+    b->object = arena_copy(db->rq->arena, pg_get(&b->call, 0, 1));
+    return b->object.at ? OK : ERR_MEMORY;
+}
+
+/* 3. On the same worker. */
+static void answer(struct db_request *db)
+{
+    struct billing_request *b = OWNER_OF(db, struct billing_request, db);
+    const struct outcome_reply *reply = b->reply;
+    if (b->call.ask == &make_charge)
+        counter_add(&charges, 1, reply->outcome);
+    if (reply->code) {
+        reply_refuse(db->rq, reply->status, reply->code, reply->message);
+        return;
+    }
+    reply_body(db->rq, "application/json", b->object);
+    reply_send(db->rq, reply->status);
 }

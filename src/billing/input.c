@@ -1,31 +1,46 @@
 #include "billing/input.h"
 
-#include <string.h>
-
-#include "base/json.h"
-
 #define PERIOD_MOST_S INT64_C(315360000) /* 3650 days */
 
-static const struct complaint no_object = {"INVALID_BODY", "The body must be one JSON object, in UTF-8."},
-                              bad_account = {"INVALID_ID", "billing_account_id must be a UUID."},
-                              bad_amount = {"INVALID_AMOUNT",
-                                            "amount_micros must be a whole number from 1 to 9007199254740992."},
-                              bad_reference = {"INVALID_REFERENCE",
-                                               "reference must be a text of 1 to 255 bytes without control characters, "
-                                               "and not begin with \"sub:\"."},
-                              bad_time = {"INVALID_TIME",
-                                          "Times are like 2026-03-18T12:00:00Z, with an offset or Z (RFC 3339)."},
-                              bad_period = {"INVALID_PERIOD",
-                                            "Say either period, like \"30d\" or \"12h\", or period_seconds; from one "
-                                            "second to 3650 days, in whole seconds."};
+#define TIME_MESSAGE "Times are like 2026-03-18T12:00:00Z, with an offset or Z (RFC 3339)."
+#define REFERENCE_MESSAGE                                                                                              \
+    "reference must be a text of 1 to 255 bytes without control characters, and not begin with \"sub:\"."
+#define PERIOD_MESSAGE                                                                                                 \
+    "Say either period, like \"30d\" or \"12h\", or period_seconds; from one second to 3650 days, in whole seconds."
 
-static enum err complain(struct complaint *ret, struct complaint about)
-{
-    *ret = about;
-    return ERR_INPUT;
-}
+static bool is_reference(struct str s);
+static bool is_period(struct str s);
 
-/* Reads digits at `at`; -1 when there are others. */
+/* Of both requests: */
+static const struct field account = {.name = "billing_account_id",
+                                     .required = true,
+                                     .code = "INVALID_ID",
+                                     .message = "billing_account_id must be a UUID."};
+static const struct field amount = {.name = "amount_micros",
+                                    .required = true,
+                                    .code = "INVALID_AMOUNT",
+                                    .message = "amount_micros must be a whole number from 1 to 9007199254740992."};
+
+/* Of a charge: */
+static const struct field charge_reference = {.name = "reference",
+                                              .required = true,
+                                              .fits = is_reference,
+                                              .code = "INVALID_REFERENCE",
+                                              .message = REFERENCE_MESSAGE};
+static const struct field occurred_at = {
+    .name = "occurred_at", .fits = time_is_rfc3339, .code = "INVALID_TIME", .message = TIME_MESSAGE};
+
+/* Of a subscription: */
+static const struct field period = {
+    .name = "period", .refuses_null = true, .fits = is_period, .code = "INVALID_PERIOD", .message = PERIOD_MESSAGE};
+static const struct field period_seconds = {
+    .name = "period_seconds", .refuses_null = true, .code = "INVALID_PERIOD", .message = PERIOD_MESSAGE};
+static const struct field subscription_reference = {
+    .name = "reference", .fits = is_reference, .code = "INVALID_REFERENCE", .message = REFERENCE_MESSAGE};
+static const struct field first_charge_at = {
+    .name = "first_charge_at", .fits = time_is_rfc3339, .code = "INVALID_TIME", .message = TIME_MESSAGE};
+
+/* The number of so many digits at `at`; -1 when there are others. */
 static int number_at(struct str s, size_t at, size_t digits)
 {
     int n = 0;
@@ -80,30 +95,18 @@ bool time_is_rfc3339(struct str s)
     return is_offset((struct str){s.at + at, s.len - at});
 }
 
-static enum err read_account(const json_t *body, char ret[37], struct complaint *complaint)
+static void read_account(struct fields *f, char ret[37])
 {
-    struct str id;
-    if (json_get_str(body, "billing_account_id", &id) || !str_is_uuid(id) || str_copy(id, ret, 37))
-        return complain(complaint, bad_account);
-    str_lower(ret, 36);
-    return OK;
-}
-
-static enum err read_amount(const json_t *body, int64_t *ret, struct complaint *complaint)
-{
-    const json_t *amount = json_object_get(body, "amount_micros");
-    if (!json_is_integer(amount))
-        return complain(complaint, bad_amount);
-    json_int_t n = json_integer_value(amount);
-    if (n < 1 || n > AMOUNT_MOST)
-        return complain(complaint, bad_amount);
-    *ret = n;
-    return OK;
+    struct str id = field_text(f, &account);
+    if (id.at && (!str_is_uuid(id) || str_copy(id, ret, 37)))
+        fields_fail(f, &account, "must be a UUID");
+    else if (id.at)
+        str_lower(ret, 36);
 }
 
 static bool is_reference(struct str s)
 {
-    if (s.len == 0 || s.len > REFERENCE_BYTES_MOST || str_starts(s, STR("sub:"))) /* those are subscriptions' own */
+    if (s.len == 0 || s.len > REFERENCE_BYTES_MOST || str_starts(s, STR("sub:"))) /* reserved for subscriptions */
         return false;
     for (size_t i = 0; i < s.len; i++)
         if ((unsigned char)s.at[i] < ' ' || s.at[i] == 0x7f)
@@ -111,60 +114,47 @@ static bool is_reference(struct str s)
     return true;
 }
 
-/* A text that may be absent or null: then *ret stays NULL. */
-static enum err read_text(struct arena *arena, const json_t *body, const char *key, bool (*fits)(struct str),
-                          struct complaint wrong, const char **ret, struct complaint *complaint)
+struct fields billing_fields(struct arena *arena, struct str body)
 {
-    struct str text;
-    *ret = NULL;
-    const json_t *value = json_object_get(body, key);
-    if (!value || json_is_null(value))
-        return OK;
-    if (json_get_str(body, key, &text) || !fits(text))
-        return complain(complaint, wrong);
-    *ret = arena_copy(arena, text).at;
-    return *ret ? OK : ERR_MEMORY;
+    return fields_read(arena, body, "INVALID_BODY", "The body must be one JSON object, in UTF-8.");
 }
 
-enum err charge_read(struct arena *arena, struct str text, struct charge_request *ret, struct complaint *complaint)
+void charge_read(struct fields *f, struct charge_request *ret)
 {
-    AUTO(json) json_t *body = json_read_object(text, NULL);
-    if (!body)
-        return complain(complaint, no_object);
-    enum err e = read_account(body, ret->account_id, complaint);
-    if (e || (e = read_amount(body, &ret->amount_micros, complaint)) ||
-        (e = read_text(arena, body, "reference", is_reference, bad_reference, &ret->reference, complaint)))
-        return e;
-    if (!ret->reference)
-        return complain(complaint, bad_reference);
-    return read_text(arena, body, "occurred_at", time_is_rfc3339, bad_time, &ret->occurred_at, complaint);
+    read_account(f, ret->account_id);
+    (void)field_integer(f, &amount, 1, AMOUNT_MOST, &ret->amount_micros);
+    ret->reference = field_copy(f, &charge_reference);
+    ret->occurred_at = field_copy(f, &occurred_at);
 }
 
-static enum err read_period(const json_t *body, int64_t *ret, struct complaint *complaint)
+/* Seconds, 0 for what is no period. */
+static int64_t period_of(struct str s)
 {
-    const json_t *seconds = json_object_get(body, "period_seconds");
-    struct str duration;
-    int64_t ms = 0;
-    enum err e = json_get_str(body, "period", &duration);
-    if ((e == OK) == (seconds != NULL) || e == ERR_INPUT)
-        return complain(complaint, bad_period);
-    if (seconds)
-        *ret = json_is_integer(seconds) ? json_integer_value(seconds) : 0;
-    else
-        *ret = str_to_duration_ms(duration, &ms) || ms % 1000 != 0 ? 0 : ms / 1000;
-    return *ret < 1 || *ret > PERIOD_MOST_S ? complain(complaint, bad_period) : OK;
+    int64_t ms;
+    bool whole = str_to_duration_ms(s, &ms) == OK && ms % 1000 == 0 && ms / 1000 <= PERIOD_MOST_S;
+    return whole ? ms / 1000 : 0;
 }
 
-enum err subscribe_read(struct arena *arena, struct str text, struct subscribe_request *ret,
-                        struct complaint *complaint)
+static bool is_period(struct str s)
 {
-    AUTO(json) json_t *body = json_read_object(text, NULL);
-    if (!body)
-        return complain(complaint, no_object);
-    enum err e = read_account(body, ret->account_id, complaint);
-    if (e || (e = read_amount(body, &ret->amount_micros, complaint)) ||
-        (e = read_period(body, &ret->period_seconds, complaint)) ||
-        (e = read_text(arena, body, "reference", is_reference, bad_reference, &ret->reference, complaint)))
-        return e;
-    return read_text(arena, body, "first_charge_at", time_is_rfc3339, bad_time, &ret->first_charge_at, complaint);
+    return period_of(s) > 0;
+}
+
+static void read_period(struct fields *f, int64_t *ret)
+{
+    struct str duration = field_text(f, &period);
+    bool in_seconds = field_integer(f, &period_seconds, 1, PERIOD_MOST_S, ret);
+    if (in_seconds == (duration.at != NULL))
+        fields_fail(f, &period, "or period_seconds must be there, and not both");
+    else if (!in_seconds)
+        *ret = period_of(duration);
+}
+
+void subscribe_read(struct fields *f, struct subscribe_request *ret)
+{
+    read_account(f, ret->account_id);
+    (void)field_integer(f, &amount, 1, AMOUNT_MOST, &ret->amount_micros);
+    read_period(f, &ret->period_seconds);
+    ret->reference = field_copy(f, &subscription_reference);
+    ret->first_charge_at = field_copy(f, &first_charge_at);
 }

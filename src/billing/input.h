@@ -1,17 +1,12 @@
-/* What may be asked of billing, read strictly: money is not guessed at. */
+/* The bodies of requests to billing, read strictly. */
 #ifndef BILLING_INPUT_H
 #define BILLING_INPUT_H
 
-#include "base/arena.h"
+#include "api/fields.h"
 
-/* JSON numbers beyond this are not the same in every program. */
+/* Larger JSON numbers are rounded by programs that read them as doubles. */
 #define AMOUNT_MOST INT64_C(9007199254740992)
 #define REFERENCE_BYTES_MOST 255
-
-/* Why it was not understood; both are constants. */
-struct complaint {
-    const char *code, *message;
-};
 
 struct charge_request {
     char account_id[37];
@@ -27,11 +22,10 @@ struct subscribe_request {
     const char *reference;       /* NULL: none */
 };
 
-/* ERR_INPUT with a complaint, or ERR_MEMORY. Texts are of the arena. */
-enum err charge_read(struct arena *arena, struct str body, struct charge_request *ret,
-                     struct complaint *complaint) MUST_CHECK;
-enum err subscribe_read(struct arena *arena, struct str body, struct subscribe_request *ret,
-                        struct complaint *complaint) MUST_CHECK;
+/* The body's fields, for the readers below; what is wrong is in `f` then. Texts are of the arena. */
+struct fields billing_fields(struct arena *arena, struct str body);
+void charge_read(struct fields *f, struct charge_request *ret);
+void subscribe_read(struct fields *f, struct subscribe_request *ret);
 
 /* "2026-03-18T12:00:00.123456Z", or with "+01:00": RFC 3339, with a day that exists, from 1970 on. */
 bool time_is_rfc3339(struct str s);

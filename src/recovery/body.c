@@ -1,46 +1,48 @@
 #include "recovery/body.h"
 
+#include "api/fields.h"
 #include "base/email.h"
-#include "base/json.h"
 
-static enum err read_who(struct arena *arena, const json_t *body, struct body *ret)
+/* What is wrong with a body is one error of the contract, so that no field has a message of its own. */
+static const struct field correlation_id = {"correlationId", .refuses_null = true, .fits = str_is_uuid},
+                          email = {"email", .required = true}, step = {"step", .required = true},
+                          verification_code = {"verificationCode", .required = true};
+
+static void read_common(struct fields *f, struct body *ret)
 {
-    struct str correlation_id, email;
-    if (!body)
-        return ERR_INPUT;
-    enum err e = json_get_str(body, "correlationId", &correlation_id);
-    if (e && e != ERR_MISSING)
-        return e;
-    if (!e && (!str_is_uuid(correlation_id) ||
-               (e = str_copy(correlation_id, ret->correlation_id, sizeof ret->correlation_id))))
-        return ERR_INPUT;
-    e = json_get_str(body, "email", &email);
-    return e ? e : email_normalise(arena, email, &ret->email);
+    struct str id = field_text(f, &correlation_id), address = field_text(f, &email);
+    if (id.at && str_copy(id, ret->correlation_id, sizeof ret->correlation_id))
+        fields_fail(f, &correlation_id, "is too long");
+    if (address.at && email_normalise(f->arena, address, &ret->email))
+        fields_fail(f, &email, "is not an address");
 }
 
 enum err body_read_probe(struct arena *arena, struct str text, struct body *ret)
 {
     *ret = (struct body){.step = BODY_MALFORMED};
-    AUTO(json) json_t *body = json_read_object(text, NULL);
-    return read_who(arena, body, ret);
+    AUTO(fields) struct fields f = fields_read(arena, text, NULL, NULL);
+    read_common(&f, ret);
+    return f.err;
 }
 
 enum err body_read_cleanup(struct arena *arena, const struct code_shape *shape, struct str text, struct body *ret)
 {
-    struct str step, typed;
     *ret = (struct body){.step = BODY_MALFORMED};
-    AUTO(json) json_t *body = json_read_object(text, NULL);
-    enum err e = read_who(arena, body, ret);
-    if (e || (e = json_get_str(body, "step", &step)))
-        return e;
-    if (str_eq(step, STR("request-code"))) {
-        ret->step = BODY_REQUEST_CODE;
-        return OK;
+    AUTO(fields) struct fields f = fields_read(arena, text, NULL, NULL);
+    read_common(&f, ret);
+    struct str name = field_text(&f, &step);
+    enum body_step asked = BODY_MALFORMED;
+    if (str_eq(name, STR("request-code"))) {
+        asked = BODY_REQUEST_CODE;
+    } else if (str_eq(name, STR("validate-and-cleanup"))) {
+        struct str typed = field_text(&f, &verification_code);
+        asked = BODY_VALIDATE;
+        if (typed.at && code_read(shape, typed, &ret->code))
+            fields_fail(&f, &verification_code, "is not a code");
+    } else {
+        fields_fail(&f, &step, "is not a step");
     }
-    if (!str_eq(step, STR("validate-and-cleanup")))
-        return ERR_INPUT;
-    if ((e = json_get_str(body, "verificationCode", &typed)) || (e = code_read(shape, typed, &ret->code)))
-        return e;
-    ret->step = BODY_VALIDATE;
-    return OK;
+    if (!f.err)
+        ret->step = asked;
+    return f.err;
 }

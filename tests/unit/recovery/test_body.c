@@ -60,7 +60,7 @@ static void what_misses_something_is_malformed(void **state UNUSED)
     arena_free(arena);
 }
 
-static void the_correlation_id_of_a_malformed_body_is_told(void **state UNUSED)
+static void the_correlation_id_of_a_malformed_body_is_kept(void **state UNUSED)
 {
     struct arena *arena = arena_new(1024, 65536);
     struct body body;
@@ -76,7 +76,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_steps_are_understood),
         cmocka_unit_test(what_misses_something_is_malformed),
-        cmocka_unit_test(the_correlation_id_of_a_malformed_body_is_told),
+        cmocka_unit_test(the_correlation_id_of_a_malformed_body_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
