@@ -1,4 +1,4 @@
-/* Calls over HTTP: the switch asks at set-up whether a customer may call, and tells how each call goes on. */
+/* Calls over HTTP: the switch asks at set-up whether a customer may call, and reports how each call goes on. */
 #ifndef CALLS_CALLS_H
 #define CALLS_CALLS_H
 
@@ -8,7 +8,7 @@
 struct calls {
     struct authenticator *authenticator; /* writes the refusal of a frozen customer */
     _Atomic(struct pool *) pool;         /* NULL until the database is ready */
-    _Atomic(struct batch *) set_ups;     /* those that arrive together begin together */
+    _Atomic(struct batch *) set_ups;     /* batches those that arrive together */
 };
 
 /* The database is ready. */

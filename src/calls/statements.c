@@ -11,7 +11,7 @@ const struct statement call_begin = {
     .columns = "outcome:text call:text scheduled_us:int8",
 };
 
-/* Many at once, in the order they stand in: the function reads anew for each. */
+/* A batch in the given order; the function takes a new snapshot for each. */
 const struct statement calls_begin = {
     .name = "calls_begin",
     .sql =
@@ -24,8 +24,8 @@ const struct statement calls_begin = {
     .columns = "outcome:text call:text scheduled_us:int8 number:int8",
 };
 
-const struct statement calls_hurry = {
-    .name = "calls_hurry",
+const struct statement calls_limit_lock_wait = {
+    .name = "calls_limit_lock_wait",
     .sql = "SELECT pg_catalog.set_config('lock_timeout', '100ms', true) AS most",
     .params = 0,
     .columns = "most:text",
@@ -39,9 +39,9 @@ const struct statement call_lock = {
     .columns = "status:text call:text",
 };
 
-/* Whatever ended a call first is the reason. */
-const struct statement call_go_on = {
-    .name = "call_go_on",
+/* The reason of the first hang-up stays. */
+const struct statement call_change_status = {
+    .name = "call_change_status",
     .sql = "UPDATE reclaim.call_calls c SET status = $2, to_tag = coalesce($3, c.to_tag),"
            " hangup_reason = coalesce(nullif(c.hangup_reason, ''), $4, ''),"
            " tm_update = pg_catalog.clock_timestamp(),"
@@ -75,7 +75,7 @@ const struct statement calls_list_of = {
     .columns = "id:uuid call:text",
 };
 
-/* Both ends of a call may be customers here, and the dialog was the same. */
+/* Both ends of a call may be customers: then two rows share a dialog, and both have ended. */
 const struct statement calls_mark_gone = {
     .name = "calls_mark_gone",
     .sql = "UPDATE reclaim.call_calls c SET status = 'hangup', tm_hangup = pg_catalog.clock_timestamp(),"
@@ -107,7 +107,7 @@ const struct statement calls_ending = {
     .columns = "id:uuid sip_call_id:text from_tag:text to_tag:text cseq:int8 rings:bool",
 };
 
-const struct statement *const calls_statements[] = {&calls_begin,     &calls_hurry, &call_begin,     &call_lock,
-                                                    &call_go_on,      &call_show,   &calls_list_all, &calls_list_of,
-                                                    &calls_mark_gone, &calls_end,   &calls_ending};
+const struct statement *const calls_statements[] = {
+    &calls_begin,    &calls_limit_lock_wait, &call_begin,      &call_lock, &call_change_status, &call_show,
+    &calls_list_all, &calls_list_of,         &calls_mark_gone, &calls_end, &calls_ending};
 const size_t calls_statement_count = COUNT_OF(calls_statements);

@@ -5,9 +5,9 @@ static const char *const names[CALL_STATUS_COUNT] = {
     [CALL_TERMINATING] = "terminating", [CALL_CANCELING] = "canceling", [CALL_HANGUP] = "hangup",
 };
 
-/* What lies ahead of each. A call that was answered is hung up, never cancelled. */
+/* The statuses that may follow each. A call that was answered is hung up, never cancelled. */
 #define BIT(status) (1U << CALL_##status)
-static const unsigned ahead[CALL_STATUS_COUNT] = {
+static const unsigned following[CALL_STATUS_COUNT] = {
     [CALL_DIALING] = BIT(RINGING) | BIT(PROGRESSING) | BIT(TERMINATING) | BIT(CANCELING) | BIT(HANGUP),
     [CALL_RINGING] = BIT(PROGRESSING) | BIT(TERMINATING) | BIT(CANCELING) | BIT(HANGUP),
     [CALL_PROGRESSING] = BIT(TERMINATING) | BIT(HANGUP),
@@ -15,11 +15,11 @@ static const unsigned ahead[CALL_STATUS_COUNT] = {
     [CALL_CANCELING] = BIT(HANGUP),
 };
 
-enum call_step call_step(enum call_status now, enum call_status asked)
+enum call_transition call_transition(enum call_status now, enum call_status asked)
 {
     if (now == asked)
-        return CALL_STAYS;
-    return ahead[now] & (1U << asked) ? CALL_GOES_ON : CALL_NO_WAY;
+        return CALL_TRANSITION_NONE;
+    return following[now] & (1U << asked) ? CALL_TRANSITION_CHANGES : CALL_TRANSITION_REFUSED;
 }
 
 const char *call_status_name(enum call_status status)

@@ -1,4 +1,4 @@
-/* How far a call has come. It only ever goes on. Pure; nothing here touches a database. */
+/* The status of a call, which only advances. Pure; nothing here touches a database. */
 #ifndef CALLS_STATUS_H
 #define CALLS_STATUS_H
 
@@ -14,13 +14,13 @@ enum call_status {
     CALL_STATUS_COUNT,
 };
 
-enum call_step {
-    CALL_GOES_ON,
-    CALL_STAYS,  /* told again: nothing changes */
-    CALL_NO_WAY, /* that lies behind it, or on the other way out */
+enum call_transition {
+    CALL_TRANSITION_CHANGES,
+    CALL_TRANSITION_NONE,    /* it has this status already: nothing changes */
+    CALL_TRANSITION_REFUSED, /* an earlier status, or one of the other way out */
 };
 
-enum call_step call_step(enum call_status now, enum call_status asked);
+enum call_transition call_transition(enum call_status now, enum call_status asked);
 
 const char *call_status_name(enum call_status status);
 enum err call_status_parse(struct str name, enum call_status *ret) MUST_CHECK; /* ERR_INPUT */

@@ -1,58 +1,71 @@
-/* Deleting a customer at once, and legal holds: what admins do over HTTP. */
-#include <string.h>
-
+/* Deleting a customer at once, and legal holds, by admins over HTTP. */
 #include "api/db_request.h"
-#include "base/json.h"
+#include "api/fields.h"
 #include "customers/customers.h"
 #include "customers/expiry.h"
 
-struct removal {
+struct deletion_request {
     struct db_request db;
     struct customers *context;
     char id[37];
     struct actor actor;
-    struct str reason; /* of a hold; absent: it ends */
+    const char *reason; /* of a legal hold; NULL ends it */
     struct deletion_result result;
     bool found;
     struct str object;
 };
 
-static struct removal *removal_of(struct db_request *db)
-{
-    return OWNER_OF(db, struct removal, db);
-}
+static enum err run_delete(struct db_request *db, struct pg *pg);
+static void answer_delete(struct db_request *db);
+static enum err run_legal_hold(struct db_request *db, struct pg *pg);
+static void answer_legal_hold(struct db_request *db);
 
 /* NULL after an answer was sent. */
-static struct removal *removal_new(struct request *rq, const struct caller *caller, struct customers *context,
-                                   enum err (*run)(struct db_request *, struct pg *),
-                                   void (*answer)(struct db_request *))
+static struct deletion_request *request_new(struct request *rq, const struct caller *caller, struct customers *context,
+                                            enum err (*run)(struct db_request *, struct pg *),
+                                            void (*answer)(struct db_request *))
 {
-    struct removal *r = db_request_new(rq, sizeof *r, run, answer);
-    if (!r || !request_id(rq, 0, r->id))
+    struct deletion_request *d = db_request_new(rq, sizeof *d, run, answer);
+    if (!d || !request_id(rq, 0, d->id))
         return NULL;
-    r->context = context;
-    r->actor = actor_of(rq, caller);
-    return r;
+    d->context = context;
+    d->actor = actor_of(rq, caller);
+    return d;
 }
 
+static struct deletion_request *request_of(struct db_request *db)
+{
+    return OWNER_OF(db, struct deletion_request, db);
+}
+
+/* DELETE /v1/customers/{id}. 1. On the loop. */
+void customer_delete_handle(struct request *rq, const struct caller *caller, void *customers)
+{
+    struct deletion_request *d = request_new(rq, caller, customers, run_delete, answer_delete);
+    if (d)
+        db_request_start(&d->db, atomic_load(&d->context->pool));
+}
+
+/* 2. On a worker. */
 static enum err run_delete(struct db_request *db, struct pg *pg)
 {
-    struct removal *r = removal_of(db);
-    const struct customers *context = r->context;
+    struct deletion_request *d = request_of(db);
+    const struct customers *context = d->context;
     bool mails = context->post && post_has_provider(context->post);
     struct deletion needs = {mails ? context->last_mail_key : NULL, context->engine, context->hangup};
-    return customer_delete(&needs, pg, r->id, &r->actor, db->job.deadline_ns, db->rq->arena, &r->result);
+    return customer_delete(&needs, pg, d->id, &d->actor, db->job.deadline_ns, db->rq->arena, &d->result);
 }
 
+/* 3. On the same worker. */
 static void answer_delete(struct db_request *db)
 {
-    struct removal *r = removal_of(db);
+    struct deletion_request *d = request_of(db);
     struct request *rq = db->rq;
-    switch (r->result.outcome) {
+    switch (d->result.outcome) {
     case DELETION_DONE:
     case DELETION_REDRIVEN:
-        reply_not_before(rq, r->result.committed_ns + FROZEN_LEASE_NS); /* as for a freeze */
-        reply_body(rq, "application/json", r->result.object);
+        reply_not_before(rq, customer_change_known_ns(d->result.committed_ns));
+        reply_body(rq, "application/json", d->result.object);
         reply_send(rq, 200);
         return;
     case DELETION_UNKNOWN:
@@ -64,58 +77,60 @@ static void answer_delete(struct db_request *db)
     }
 }
 
-void customer_delete_handle(struct request *rq, const struct caller *caller, void *customers)
+static bool is_reason(struct str text)
 {
-    struct removal *r = removal_new(rq, caller, customers, run_delete, answer_delete);
-    if (r)
-        db_request_start(&r->db, atomic_load(&r->context->pool));
+    return str_trim(text).len > 0;
 }
 
-static enum err run_legal_hold(struct db_request *db, struct pg *pg)
+/* False after an answer was sent. */
+static bool read_reason(struct request *rq, struct deletion_request *d)
 {
-    struct removal *r = removal_of(db);
-    enum err e =
-        customer_legal_hold(pg, r->id, r->reason.at, &r->actor, db->job.deadline_ns, db->rq->arena, &r->object);
-    r->found = e == OK;
-    return e == ERR_MISSING ? OK : e;
+    static const char wrong[] = "Send {\"reason\":…}: why the customer is held, up to 1000 bytes.";
+    static const struct field reason = {.name = "reason",
+                                        .required = true,
+                                        .bytes_max = HOLD_REASON_MAX,
+                                        .fits = is_reason,
+                                        .code = "INVALID_REASON",
+                                        .message = wrong};
+    AUTO(fields) struct fields f = fields_read(rq->arena, rq->body, "INVALID_REASON", wrong);
+    struct str text = field_text(&f, &reason);
+    if (text.at && !(d->reason = arena_copy(rq->arena, str_trim(text)).at))
+        f.err = ERR_FULL;
+    return !fields_refuse(&f, rq);
 }
 
-static void answer_legal_hold(struct db_request *db)
-{
-    struct removal *r = removal_of(db);
-    if (!r->found) {
-        reply_refuse(db->rq, 404, "CUSTOMER_NOT_FOUND", "There is no customer with this id, or no more.");
-        return;
-    }
-    reply_body(db->rq, "application/json", r->object);
-    reply_send(db->rq, 200);
-}
-
-static bool read_reason(struct request *rq, struct removal *r)
-{
-    struct why why;
-    struct str reason;
-    AUTO(json) json_t *body = json_read_object(rq->body, &why);
-    if (!body || json_get_str(body, "reason", &reason) || str_trim(reason).len == 0 || reason.len > HOLD_REASON_MAX) {
-        reply_refuse(rq, 400, "INVALID_REASON", "Send {\"reason\":…}: why the customer is held, up to 1000 bytes.");
-        return false;
-    }
-    r->reason = arena_copy(rq->arena, str_trim(reason));
-    if (!r->reason.at)
-        reply_fault(rq, ERR_FULL);
-    return r->reason.at != NULL;
-}
-
+/* POST and DELETE /v1/customers/{id}/hold. 1. On the loop. */
 void customer_legal_hold_handle(struct request *rq, const struct caller *caller, void *customers)
 {
-    struct removal *r = removal_new(rq, caller, customers, run_legal_hold, answer_legal_hold);
-    if (r && read_reason(rq, r))
-        db_request_start(&r->db, atomic_load(&r->context->pool));
+    struct deletion_request *d = request_new(rq, caller, customers, run_legal_hold, answer_legal_hold);
+    if (d && read_reason(rq, d))
+        db_request_start(&d->db, atomic_load(&d->context->pool));
 }
 
 void customer_legal_unhold_handle(struct request *rq, const struct caller *caller, void *customers)
 {
-    struct removal *r = removal_new(rq, caller, customers, run_legal_hold, answer_legal_hold);
-    if (r)
-        db_request_start(&r->db, atomic_load(&r->context->pool));
+    struct deletion_request *d = request_new(rq, caller, customers, run_legal_hold, answer_legal_hold);
+    if (d)
+        db_request_start(&d->db, atomic_load(&d->context->pool));
+}
+
+/* 2. On a worker. */
+static enum err run_legal_hold(struct db_request *db, struct pg *pg)
+{
+    struct deletion_request *d = request_of(db);
+    enum err e = customer_legal_hold(pg, d->id, d->reason, &d->actor, db->job.deadline_ns, db->rq->arena, &d->object);
+    d->found = e == OK;
+    return e == ERR_MISSING ? OK : e;
+}
+
+/* 3. On the same worker. */
+static void answer_legal_hold(struct db_request *db)
+{
+    struct deletion_request *d = request_of(db);
+    if (!d->found) {
+        reply_refuse(db->rq, 404, "CUSTOMER_NOT_FOUND", "There is no customer with this id, or no more.");
+        return;
+    }
+    reply_body(db->rq, "application/json", d->object);
+    reply_send(db->rq, 200);
 }

@@ -6,12 +6,17 @@
 #include "base/metrics.h"
 #include "customers/mails.h"
 #include "customers/statements.h"
+#include "gate/frozen_customers.h"
 #include "pg/tx.h"
 
-METRIC_COUNTER(changes, "reclaim_customer_changes_total", "Changes asked for, by what became of them.", "action",
-               "outcome");
+METRIC_COUNTER(changes, "reclaim_customer_changes_total", "Changes asked for, by outcome.", "action", "outcome");
 METRIC_HISTOGRAM(to_billing, "reclaim_freeze_billing_seconds",
-                 "From a freeze's writing until its commit, with which billing has it.", metric_seconds);
+                 "From a freeze's first write until its commit, which freezes billing.", metric_seconds);
+
+int64_t customer_change_known_ns(int64_t committed_ns)
+{
+    return committed_ns + FROZEN_LEASE_NS;
+}
 
 struct pg_call customer_log(const char *customer_id, const char *action, const struct actor *actor, const char *outcome)
 {
@@ -21,7 +26,7 @@ struct pg_call customer_log(const char *customer_id, const char *action, const s
                                      actor->correlation_id ? pg_text(actor->correlation_id) : pg_null()}};
 }
 
-/* Work that the transaction promises: written with it, begun when it has committed. */
+/* Work items of the transaction: written in it, started after the commit. */
 struct follow_up {
     struct work_item *mail, *hangup;
     size_t mail_at, hangup_at; /* which of the writes inserts each */
@@ -50,7 +55,7 @@ static void add(struct change *c, struct pg_call call)
     c->writes[c->count++] = call;
 }
 
-/* What it says and to whom is read when it is sent. */
+/* Recipient and text are read when it is sent. */
 static enum err promise_mail(struct change *c)
 {
     const struct change_needs *needs = c->needs;
@@ -99,12 +104,12 @@ static const char *outcome_name(const struct changed *changed)
     return names[changed->outcome];
 }
 
-/* Nothing changes; that it was asked for is kept all the same. */
-static enum err note_only(struct tx *tx, const struct change *c, const struct actor *actor,
-                          const struct changed *changed)
+/* Nothing changes; the request is logged all the same. */
+static enum err log_only(struct tx *tx, const struct change *c, const struct actor *actor,
+                         const struct changed *changed)
 {
-    struct pg_call note = customer_log(c->customer_id, event_action(c->event), actor, outcome_name(changed));
-    return tx_commit(tx, &note, 1);
+    struct pg_call row = customer_log(c->customer_id, event_action(c->event), actor, outcome_name(changed));
+    return tx_commit(tx, &row, 1);
 }
 
 static enum err decide_and_write(struct change *c, struct pg *pg, const struct actor *actor, int64_t deadline_ns,
@@ -120,7 +125,7 @@ static enum err decide_and_write(struct change *c, struct pg *pg, const struct a
         return e;
     if (row->rows == 0) {
         ret->outcome = CHANGE_UNKNOWN;
-        return note_only(tx, c, actor, ret);
+        return log_only(tx, c, actor, ret);
     }
     if ((e = state_parse(pg_get(row, 0, 0), &now)))
         return e;
@@ -128,7 +133,7 @@ static enum err decide_and_write(struct change *c, struct pg *pg, const struct a
     if (step.kind != TRANSITION_CHANGES) {
         ret->outcome = step.kind == TRANSITION_NONE ? CHANGE_UNCHANGED : CHANGE_REFUSED;
         ret->object = arena_copy(arena, pg_get(row, 0, 1));
-        return note_only(tx, c, actor, ret);
+        return log_only(tx, c, actor, ret);
     }
     c->has_address = pg_get(row, 0, 2).len > 0;
     c->writing_ns = clock_ns();

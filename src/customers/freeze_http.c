@@ -1,8 +1,6 @@
 #include "customers/freeze_http.h"
 
-#include "base/clock.h"
-
-struct changing {
+struct change_request {
     struct db_request db;
     struct customers *context;
     const char *customer_id;
@@ -11,23 +9,41 @@ struct changing {
     struct changed changed;
 };
 
+static enum err run(struct db_request *db, struct pg *pg);
+static void answer(struct db_request *db);
+
+/* 1. On the loop, or where the proof was checked. */
+void change_over_http(struct request *rq, struct customers *context, const char *customer_id, enum customer_event event,
+                      const struct actor *actor)
+{
+    struct change_request *c = db_request_new(rq, sizeof *c, run, answer);
+    if (!c)
+        return;
+    c->context = context;
+    c->customer_id = customer_id;
+    c->event = event;
+    c->actor = *actor;
+    db_request_start(&c->db, atomic_load(&context->pool));
+}
+
+/* 2. On a worker. */
 static enum err run(struct db_request *db, struct pg *pg)
 {
-    struct changing *c = OWNER_OF(db, struct changing, db);
+    struct change_request *c = OWNER_OF(db, struct change_request, db);
     struct change_needs needs = customers_needs(c->context);
     return customer_change(&needs, pg, c->customer_id, c->event, &c->actor, db->job.deadline_ns, db->rq->arena,
                            &c->changed);
 }
 
+/* 3. On the same worker. */
 static void answer(struct db_request *db)
 {
-    struct changing *c = OWNER_OF(db, struct changing, db);
+    struct change_request *c = OWNER_OF(db, struct change_request, db);
     struct request *rq = db->rq;
     switch (c->changed.outcome) {
     case CHANGE_DONE:
     case CHANGE_UNCHANGED:
-        /* Once the answer is there, no instance may still believe what was true before. */
-        reply_not_before(rq, c->changed.committed_ns + FROZEN_LEASE_NS);
+        reply_not_before(rq, customer_change_known_ns(c->changed.committed_ns));
         reply_body(rq, "application/json", c->changed.object);
         reply_send(rq, 200);
         return;
@@ -42,17 +58,4 @@ static void answer(struct db_request *db)
             reply_refuse(rq, 404, "CUSTOMER_DELETED", "This customer has been deleted.");
         return;
     }
-}
-
-void change_over_http(struct request *rq, struct customers *context, const char *customer_id, enum customer_event event,
-                      const struct actor *actor)
-{
-    struct changing *c = db_request_new(rq, sizeof *c, run, answer);
-    if (!c)
-        return;
-    c->context = context;
-    c->customer_id = customer_id;
-    c->event = event;
-    c->actor = *actor;
-    db_request_start(&c->db, atomic_load(&context->pool));
 }

@@ -1,15 +1,15 @@
-/* POST /auth/login: an address and its password for a token of Reclaim's own. Frozen customers may, so that they can recover.
+/* POST /auth/login: an address and its password for a token of Reclaim's own. Frozen customers may sign in, to recover.
  *
- * An address that nobody has takes the same way, and as long: the check runs against a hash that matches nothing. What
- * keeps an account out is told after the right password only. */
+ * An unknown address takes the same steps and as long: the password is checked against a hash that matches nothing. Other
+ * reasons to refuse an account are answered after the right password only. */
 #include <stdio.h>
 #include <string.h>
 
 #include "api/db_request.h"
+#include "api/fields.h"
 #include "base/clock.h"
 #include "base/digest.h"
 #include "base/email.h"
-#include "base/json.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "credentials/verifier.h"
@@ -33,7 +33,115 @@ struct login {
     enum { FACTOR_NONE, FACTOR_VERIFIED, FACTOR_UNKNOWN } second_factor;
 };
 
-static void hand_out(struct login *l)
+static bool read_body(struct login *l);
+static void limits_decided(struct ticket *ticket);
+static enum err read_user(struct db_request *db, struct pg *pg);
+static void check_password(struct db_request *db);
+static void password_checked(struct verification *v);
+static void send_token(struct login *l);
+static void refuse_second_factor(struct login *l);
+static void refuse_unknown_factor(struct login *l);
+
+/* 1. On the loop. */
+void login_handle(struct request *rq)
+{
+    struct customers *context = rq->route->context;
+    struct login *l = db_request_new(rq, sizeof *l, read_user, check_password);
+    if (!l)
+        return;
+    l->context = context;
+    l->rq = rq;
+    if (!read_body(l))
+        return;
+    l->ticket.decided = limits_decided;
+    ticket_count_in(context->admission, &l->ticket, counted_by_email(TIER_LOGIN, context->identifier_key, l->email));
+    ticket_count_in(context->admission, &l->ticket, counted_by_ip(TIER_LOGIN_IP, context->identifier_key, &rq->client));
+    admission_ask(context->admission, &l->ticket);
+}
+
+/* False after a 400 was sent. */
+static bool read_body(struct login *l)
+{
+    static const char wrong[] = "The body must be a JSON object with the strings email and password.";
+    static const struct field email = {.name = "email", .required = true, .code = "INVALID_BODY", .message = wrong},
+                              password = {.name = "password",
+                                          .required = true,
+                                          .code = "INVALID_BODY",
+                                          .message = wrong},
+                              address = {.name = "email",
+                                         .code = "INVALID_EMAIL",
+                                         .message = "email is not an e-mail address."};
+    AUTO(fields) struct fields f = fields_read(l->rq->arena, l->rq->body, "INVALID_BODY", wrong);
+    struct str given = field_text(&f, &email);
+    l->password = str_of(field_copy(&f, &password));
+    if (!f.err && email_normalise(l->rq->arena, given, &l->email))
+        fields_fail(&f, &address, "is not an e-mail address");
+    return !fields_refuse(&f, l->rq);
+}
+
+/* 2. On the batching thread. */
+static void limits_decided(struct ticket *ticket)
+{
+    struct login *l = OWNER_OF(ticket, struct login, ticket);
+    if (ticket->verdict == ADMISSION_FAILED) {
+        reply_fault(l->rq, ticket->fault);
+        return;
+    }
+    limit_headers(l->rq, ticket);
+    if (ticket->verdict == ADMISSION_REFUSED) {
+        counter_add(&logins, 1, "limited");
+        reply_refuse(l->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
+        return;
+    }
+    db_request_start(&l->db, atomic_load(&l->context->pool));
+}
+
+/* 3. On a worker. */
+static enum err read_user(struct db_request *db, struct pg *pg)
+{
+    struct login *l = OWNER_OF(db, struct login, db);
+    struct pg_call call = {.ask = &login_find_user, .args = {pg_text(l->email.at)}};
+    enum err e = pg_ask(pg, &call, db->job.deadline_ns);
+    if (e || pg_is_null(&call, 0, 0))
+        return e;
+    l->hash = arena_copy(l->rq->arena, pg_get(&call, 0, 1));
+    l->may_sign_in = pg_get_bool(&call, 0, 2);
+    l->second_factor = pg_is_null(&call, 0, 3)    ? FACTOR_UNKNOWN
+                       : pg_get_bool(&call, 0, 3) ? FACTOR_VERIFIED
+                                                  : FACTOR_NONE;
+    return str_copy(pg_get(&call, 0, 0), l->user_id, sizeof l->user_id);
+}
+
+/* 4. On the same worker. */
+static void check_password(struct db_request *db)
+{
+    struct login *l = OWNER_OF(db, struct login, db);
+    l->check = (struct verification){.password = l->password, .hash = l->hash, .verified = password_checked};
+    enum err e = verifier_ask(l->context->verifier, &l->check);
+    if (e)
+        reply_fault(l->rq, e);
+}
+
+/* 5. On a verifier's thread. */
+static void password_checked(struct verification *v)
+{
+    struct login *l = OWNER_OF(v, struct login, check);
+    if (v->err) {
+        reply_fault(l->rq, v->err);
+    } else if (!v->matches || !l->may_sign_in) {
+        counter_add(&logins, 1, "wrong");
+        reply_header(l->rq, "WWW-Authenticate", "Bearer");
+        reply_refuse(l->rq, 401, "INVALID_CREDENTIALS", "Address and password do not match.");
+    } else if (l->second_factor == FACTOR_NONE) {
+        send_token(l);
+    } else if (l->second_factor == FACTOR_VERIFIED) {
+        refuse_second_factor(l);
+    } else {
+        refuse_unknown_factor(l);
+    }
+}
+
+static void send_token(struct login *l)
 {
     AUTO(buf) struct buf token = buf_new(4096);
     AUTO(buf) struct buf out = buf_new(8192);
@@ -60,15 +168,6 @@ static void hand_out(struct login *l)
     secret_wipe(out.at, out.len);
 }
 
-static void refuse_unknown_factor(struct login *l)
-{
-    counter_add(&logins, 1, "fault");
-    log_error("login refused: auth.mfa_factors cannot be read in full",
-              F_STR("needed", "GRANT SELECT (user_id, status), and with row security a policy that shows all rows"));
-    reply_refuse(l->rq, 503, "UNAVAILABLE",
-                 "Reclaim cannot tell right now whether this account has a second factor. Please try again later.");
-}
-
 static void refuse_second_factor(struct login *l)
 {
     counter_add(&logins, 1, "second_factor");
@@ -76,93 +175,11 @@ static void refuse_second_factor(struct login *l)
                  "This account has a second factor. Sign in at your identity provider and send its token instead.");
 }
 
-static void verified(struct verification *v)
+static void refuse_unknown_factor(struct login *l)
 {
-    struct login *l = OWNER_OF(v, struct login, check);
-    if (v->err) {
-        reply_fault(l->rq, v->err);
-    } else if (!v->matches || !l->may_sign_in) {
-        counter_add(&logins, 1, "wrong");
-        reply_header(l->rq, "WWW-Authenticate", "Bearer");
-        reply_refuse(l->rq, 401, "INVALID_CREDENTIALS", "Address and password do not match.");
-    } else if (l->second_factor == FACTOR_NONE) {
-        hand_out(l);
-    } else if (l->second_factor == FACTOR_VERIFIED) {
-        refuse_second_factor(l);
-    } else {
-        refuse_unknown_factor(l);
-    }
-}
-
-static enum err read_user(struct db_request *db, struct pg *pg)
-{
-    struct login *l = OWNER_OF(db, struct login, db);
-    struct pg_call call = {.ask = &login_find_user, .args = {pg_text(l->email.at)}};
-    enum err e = pg_ask(pg, &call, db->job.deadline_ns);
-    if (e || pg_is_null(&call, 0, 0))
-        return e;
-    l->hash = arena_copy(l->rq->arena, pg_get(&call, 0, 1));
-    l->may_sign_in = pg_get_bool(&call, 0, 2);
-    l->second_factor = pg_is_null(&call, 0, 3)    ? FACTOR_UNKNOWN
-                       : pg_get_bool(&call, 0, 3) ? FACTOR_VERIFIED
-                                                  : FACTOR_NONE;
-    return str_copy(pg_get(&call, 0, 0), l->user_id, sizeof l->user_id);
-}
-
-static void check(struct db_request *db)
-{
-    struct login *l = OWNER_OF(db, struct login, db);
-    l->check = (struct verification){.password = l->password, .hash = l->hash, .verified = verified};
-    enum err e = verifier_ask(l->context->verifier, &l->check);
-    if (e)
-        reply_fault(l->rq, e);
-}
-
-static void admitted(struct ticket *ticket)
-{
-    struct login *l = OWNER_OF(ticket, struct login, ticket);
-    if (ticket->verdict == ADMISSION_FAILED) {
-        reply_fault(l->rq, ticket->fault);
-        return;
-    }
-    limit_headers(l->rq, ticket);
-    if (ticket->verdict == ADMISSION_REFUSED) {
-        counter_add(&logins, 1, "limited");
-        reply_refuse(l->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
-        return;
-    }
-    db_request_start(&l->db, atomic_load(&l->context->pool));
-}
-
-static bool read_body(struct login *l)
-{
-    struct why why;
-    struct str email, password;
-    AUTO(json) json_t *body = json_read_object(l->rq->body, &why);
-    if (!body || json_get_str(body, "email", &email) || json_get_str(body, "password", &password)) {
-        reply_refuse(l->rq, 400, "INVALID_BODY", "The body must be a JSON object with the strings email and password.");
-        return false;
-    }
-    if (email_normalise(l->rq->arena, email, &l->email)) {
-        reply_refuse(l->rq, 400, "INVALID_EMAIL", "email is not an e-mail address.");
-        return false;
-    }
-    l->password = arena_copy(l->rq->arena, password);
-    return true;
-}
-
-void login_handle(struct request *rq)
-{
-    struct customers *context = rq->route->context;
-    struct login *l = db_request_new(rq, sizeof *l, read_user, check);
-    if (!l)
-        return;
-    l->context = context;
-    l->rq = rq;
-    if (!read_body(l))
-        return;
-    l->ticket.decided = admitted;
-    ticket_count_in(context->admission, &l->ticket, counted_by_email(TIER_LOGIN, context->identifier_key, l->email));
-    ticket_count_in(context->admission, &l->ticket, counted_by_ip(TIER_LOGIN_IP, context->identifier_key, &rq->client));
-    admission_ask(context->admission, &l->ticket);
+    counter_add(&logins, 1, "fault");
+    log_error("login refused: auth.mfa_factors cannot be read in full",
+              F_STR("needed", "GRANT SELECT (user_id, status), and with row security a policy that shows all rows"));
+    reply_refuse(l->rq, 503, "UNAVAILABLE",
+                 "Reclaim cannot tell right now whether this account has a second factor. Please try again later.");
 }

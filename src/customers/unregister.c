@@ -1,11 +1,9 @@
-/* A customer asks for its own deletion, and takes it back.
+/* A customer asks for its own deletion, and recovers from it.
  *
- * What proves the wish is the server's to decide: accounts with a password type it again; single sign-on and API keys
- * write DELETE, so that no script does it by accident. */
-#include <string.h>
-
+ * The server decides what proves the wish: accounts with a password send it again; single sign-on and API keys send the
+ * phrase DELETE, so that no script does it by accident. */
 #include "api/db_request.h"
-#include "base/json.h"
+#include "api/fields.h"
 #include "credentials/verifier.h"
 #include "customers/freeze_http.h"
 #include "customers/statements.h"
@@ -13,7 +11,7 @@
 
 #define PHRASE "DELETE"
 
-struct wish {
+struct unregistration {
     struct db_request db;
     struct ticket ticket;
     struct verification check;
@@ -22,166 +20,174 @@ struct wish {
     const struct caller *caller;
     struct str password, phrase; /* absent when not given */
     struct str hash;             /* absent: the phrase is the proof */
-    const char *code, *message;  /* of a refusal that is kept in the audit */
+    const char *code, *message;  /* of a refusal that is written to customer_log */
 };
 
-static struct wish *wish_of(struct db_request *db)
+static bool read_body(struct unregistration *u);
+static enum err read_hash(struct db_request *db, struct pg *pg);
+static void check_proof(struct db_request *db);
+static void check_password(struct unregistration *u);
+static void limits_decided(struct ticket *ticket);
+static void password_checked(struct verification *v);
+static void refuse_proof(struct unregistration *u, const char *code, const char *message);
+static enum err write_refusal(struct db_request *db, struct pg *pg);
+static void answer_refusal(struct db_request *db);
+static void freeze(struct unregistration *u);
+
+static struct unregistration *unregistration_of(struct db_request *db)
 {
-    return OWNER_OF(db, struct wish, db);
+    return OWNER_OF(db, struct unregistration, db);
 }
 
-static void refuse(struct wish *w, const char *code, const char *message)
+/* 1. On the loop. */
+void unregister_handle(struct request *rq, const struct caller *caller, void *customers)
 {
-    reply_refuse(w->rq, 400, code, message);
-}
-
-static enum err write_refusal(struct db_request *db, struct pg *pg)
-{
-    struct wish *w = wish_of(db);
-    struct actor actor = actor_of(w->rq, w->caller);
-    struct pg_call note = customer_log(w->caller->customer_id, event_action(CUSTOMER_FREEZES), &actor, w->code);
-    return pg_ask(pg, &note, db->job.deadline_ns);
-}
-
-static void tell_refusal(struct db_request *db)
-{
-    struct wish *w = wish_of(db);
-    refuse(w, w->code, w->message);
-}
-
-/* A proof that was weighed and found wanting: whoever looks into the account later shall see that it was tried. */
-static void refuse_proof(struct wish *w, const char *code, const char *message)
-{
-    w->code = code;
-    w->message = message;
-    w->db.run = write_refusal;
-    w->db.answer = tell_refusal;
-    db_request_start(&w->db, atomic_load(&w->context->pool));
-}
-
-static void freeze(struct wish *w)
-{
-    struct actor actor = actor_of(w->rq, w->caller);
-    change_over_http(w->rq, w->context, w->caller->customer_id, CUSTOMER_FREEZES, &actor);
-}
-
-static void verified(struct verification *v)
-{
-    struct wish *w = OWNER_OF(v, struct wish, check);
-    if (v->err)
-        reply_fault(w->rq, v->err);
-    else if (!v->matches)
-        refuse_proof(w, "WRONG_PASSWORD", "That is not the password of this account.");
+    struct unregistration *u = db_request_new(rq, sizeof *u, read_hash, check_proof);
+    if (!u)
+        return;
+    u->context = customers;
+    u->rq = rq;
+    u->caller = caller;
+    if (!read_body(u))
+        return;
+    if (caller->by_key)
+        check_proof(&u->db); /* a key has no password, even if the owner of the account has one */
     else
-        freeze(w);
+        db_request_start(&u->db, atomic_load(&u->context->pool));
 }
 
-/* Tries are counted before they are made, by user: a stolen token must not become a tool for guessing the password. */
-static void admitted(struct ticket *ticket)
+/* False after a 400 was sent. */
+static bool read_body(struct unregistration *u)
 {
-    struct wish *w = OWNER_OF(ticket, struct wish, ticket);
-    if (ticket->verdict == ADMISSION_FAILED) {
-        reply_fault(w->rq, ticket->fault);
-        return;
+    static const struct field password = {.name = "password",
+                                          .refuses_null = true,
+                                          .code = "INVALID_BODY",
+                                          .message = "password and confirmation_phrase are strings."};
+    static const struct field phrase = {.name = "confirmation_phrase",
+                                        .refuses_null = true,
+                                        .code = "INVALID_BODY",
+                                        .message = "password and confirmation_phrase are strings."};
+    AUTO(fields)
+    struct fields f = fields_read(u->rq->arena, u->rq->body, "INVALID_BODY",
+                                  "The body must be a JSON object with either password or confirmation_phrase.");
+    u->password = str_of(field_copy(&f, &password));
+    u->phrase = str_of(field_copy(&f, &phrase));
+    if (fields_refuse(&f, u->rq))
+        return false;
+    if (!u->password.at == !u->phrase.at) {
+        reply_refuse(u->rq, 400, u->password.at ? "PROOF_AMBIGUOUS" : "PROOF_MISSING",
+                     "Send exactly one of password and confirmation_phrase.");
+        return false;
     }
-    limit_headers(w->rq, ticket);
-    if (ticket->verdict == ADMISSION_REFUSED) {
-        reply_refuse(w->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
-        return;
-    }
-    w->check = (struct verification){.password = w->password, .hash = w->hash, .verified = verified};
-    enum err e = verifier_ask(w->context->verifier, &w->check);
-    if (e)
-        reply_fault(w->rq, e);
+    return true;
 }
 
-static void check_password(struct wish *w)
+/* 2. On a worker: whether the account has a password. */
+static enum err read_hash(struct db_request *db, struct pg *pg)
 {
-    w->ticket.decided = admitted;
-    ticket_count_in(w->context->admission, &w->ticket,
-                    counted_by_email(TIER_LOGIN, w->context->identifier_key, str_of(w->caller->user_id)));
-    ticket_count_in(w->context->admission, &w->ticket,
-                    counted_by_ip(TIER_LOGIN_IP, w->context->identifier_key, &w->rq->client));
-    admission_ask(w->context->admission, &w->ticket);
-}
-
-static enum err read_proof(struct db_request *db, struct pg *pg)
-{
-    struct wish *w = wish_of(db);
-    struct pg_call call = {.ask = &login_find_proof, .args = {pg_text(w->caller->user_id)}};
+    struct unregistration *u = unregistration_of(db);
+    struct pg_call call = {.ask = &login_find_proof, .args = {pg_text(u->caller->user_id)}};
     enum err e = pg_ask(pg, &call, db->job.deadline_ns);
     if (e)
         return e;
-    w->hash = (struct str){NULL, 0};
+    u->hash = (struct str){NULL, 0};
     if (call.rows == 1 && !pg_is_null(&call, 0, 0))
-        w->hash = arena_copy(w->rq->arena, pg_get(&call, 0, 0));
+        u->hash = arena_copy(u->rq->arena, pg_get(&call, 0, 0));
     return OK;
 }
 
-static void weigh(struct db_request *db)
+/* 3. On the same worker, or on the loop for a key. */
+static void check_proof(struct db_request *db)
 {
-    struct wish *w = wish_of(db);
-    if (w->hash.at && !w->password.at)
-        refuse_proof(w, "PASSWORD_REQUIRED",
+    struct unregistration *u = unregistration_of(db);
+    if (u->hash.at && !u->password.at)
+        refuse_proof(u, "PASSWORD_REQUIRED",
                      "This account has a password: send {\"password\":…} to confirm the deletion.");
-    else if (w->hash.at)
-        check_password(w);
-    else if (!w->phrase.at)
+    else if (u->hash.at)
+        check_password(u);
+    else if (!u->phrase.at)
         refuse_proof(
-            w, "PHRASE_REQUIRED",
+            u, "PHRASE_REQUIRED",
             "These credentials have no password: send {\"confirmation_phrase\":\"DELETE\"} to confirm the deletion.");
-    else if (!str_eq(w->phrase, STR(PHRASE)))
-        refuse_proof(w, "WRONG_PHRASE", "confirmation_phrase must be exactly DELETE.");
+    else if (!str_eq(u->phrase, STR(PHRASE)))
+        refuse_proof(u, "WRONG_PHRASE", "confirmation_phrase must be exactly DELETE.");
     else
-        freeze(w);
+        freeze(u);
 }
 
-/* A member that is there must be a string; 400 was sent otherwise. */
-static bool read_member(struct wish *w, const json_t *body, const char *name, struct str *ret)
+/* Tries are counted before the check, by user: a stolen token must not serve for guessing the password. */
+static void check_password(struct unregistration *u)
 {
-    struct str given;
-    enum err e = json_get_str(body, name, &given);
-    if (e == ERR_MISSING)
-        return true;
-    if (e || !(*ret = arena_copy(w->rq->arena, given)).at) {
-        refuse(w, "INVALID_BODY", "password and confirmation_phrase are strings.");
-        return false;
-    }
-    return true;
+    struct customers *context = u->context;
+    u->ticket.decided = limits_decided;
+    ticket_count_in(context->admission, &u->ticket,
+                    counted_by_email(TIER_LOGIN, context->identifier_key, str_of(u->caller->user_id)));
+    ticket_count_in(context->admission, &u->ticket,
+                    counted_by_ip(TIER_LOGIN_IP, context->identifier_key, &u->rq->client));
+    admission_ask(context->admission, &u->ticket);
 }
 
-static bool read_body(struct wish *w)
+/* 4. On the batching thread. */
+static void limits_decided(struct ticket *ticket)
 {
-    struct why why;
-    AUTO(json) json_t *body = json_read_object(w->rq->body, &why);
-    if (!body) {
-        refuse(w, "INVALID_BODY", "The body must be a JSON object with either password or confirmation_phrase.");
-        return false;
-    }
-    if (!read_member(w, body, "password", &w->password) || !read_member(w, body, "confirmation_phrase", &w->phrase))
-        return false;
-    if (!w->password.at == !w->phrase.at) {
-        refuse(w, w->password.at ? "PROOF_AMBIGUOUS" : "PROOF_MISSING",
-               "Send exactly one of password and confirmation_phrase.");
-        return false;
-    }
-    return true;
-}
-
-void unregister_handle(struct request *rq, const struct caller *caller, void *customers)
-{
-    struct wish *w = db_request_new(rq, sizeof *w, read_proof, weigh);
-    if (!w)
+    struct unregistration *u = OWNER_OF(ticket, struct unregistration, ticket);
+    if (ticket->verdict == ADMISSION_FAILED) {
+        reply_fault(u->rq, ticket->fault);
         return;
-    w->context = customers;
-    w->rq = rq;
-    w->caller = caller;
-    if (!read_body(w))
+    }
+    limit_headers(u->rq, ticket);
+    if (ticket->verdict == ADMISSION_REFUSED) {
+        reply_refuse(u->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
         return;
-    if (caller->by_key)
-        weigh(&w->db); /* a key has no password, whoever owns the account */
+    }
+    u->check = (struct verification){.password = u->password, .hash = u->hash, .verified = password_checked};
+    enum err e = verifier_ask(u->context->verifier, &u->check);
+    if (e)
+        reply_fault(u->rq, e);
+}
+
+/* 5. On a verifier's thread. */
+static void password_checked(struct verification *v)
+{
+    struct unregistration *u = OWNER_OF(v, struct unregistration, check);
+    if (v->err)
+        reply_fault(u->rq, v->err);
+    else if (!v->matches)
+        refuse_proof(u, "WRONG_PASSWORD", "That is not the password of this account.");
     else
-        db_request_start(&w->db, atomic_load(&w->context->pool));
+        freeze(u);
+}
+
+/* Failed proof: writes customer_log, then answers 400. */
+static void refuse_proof(struct unregistration *u, const char *code, const char *message)
+{
+    u->code = code;
+    u->message = message;
+    u->db.run = write_refusal;
+    u->db.answer = answer_refusal;
+    db_request_start(&u->db, atomic_load(&u->context->pool));
+}
+
+/* 6a. On a worker. */
+static enum err write_refusal(struct db_request *db, struct pg *pg)
+{
+    struct unregistration *u = unregistration_of(db);
+    struct actor actor = actor_of(u->rq, u->caller);
+    struct pg_call row = customer_log(u->caller->customer_id, event_action(CUSTOMER_FREEZES), &actor, u->code);
+    return pg_ask(pg, &row, db->job.deadline_ns);
+}
+
+static void answer_refusal(struct db_request *db)
+{
+    struct unregistration *u = unregistration_of(db);
+    reply_refuse(u->rq, 400, u->code, u->message);
+}
+
+/* 6b. On a worker: freeze_http.c. */
+static void freeze(struct unregistration *u)
+{
+    struct actor actor = actor_of(u->rq, u->caller);
+    change_over_http(u->rq, u->context, u->caller->customer_id, CUSTOMER_FREEZES, &actor);
 }
 
 void recover_own_handle(struct request *rq, const struct caller *caller, void *customers)

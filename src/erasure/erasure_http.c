@@ -1,14 +1,14 @@
-/* The ledger of an erasure, what one would delete, and receipts from elsewhere; over HTTP. */
+/* The ledger of an erasure, the preview of one, and receipts of remote participants; over HTTP. */
 #include <string.h>
 
 #include "api/db_request.h"
-#include "base/json.h"
+#include "api/fields.h"
 #include "erasure/cascade.h"
 
 #define PREVIEW_MOST 10000 /* rows counted a participant */
 #define ERROR_MAX 200
 
-struct erasure {
+struct erasure_request {
     struct db_request db;
     char id[37];
     bool preview;
@@ -16,48 +16,25 @@ struct erasure {
     /* A receipt: */
     const char *participant, *error;
     bool done, missing;
-    int64_t rows;
+    int64_t rows; /* -1: not given */
 };
 
-static struct erasure *erasure_of(struct db_request *db)
+static enum err read_ledger(struct db_request *db, struct pg *pg);
+static void answer_ledger(struct db_request *db);
+static bool read_receipt(struct request *rq, struct erasure_request *x);
+static enum err store_receipt(struct db_request *db, struct pg *pg);
+static void answer_receipt(struct db_request *db);
+
+static struct erasure_request *request_of(struct db_request *db)
 {
-    return OWNER_OF(db, struct erasure, db);
+    return OWNER_OF(db, struct erasure_request, db);
 }
 
-static enum err read_ledger(struct erasure *x, struct pg *pg)
-{
-    struct pg_call call = {.ask = x->preview ? &cascade_preview : &cascade_ledger,
-                           .args = {pg_text(x->id), pg_i64(PREVIEW_MOST)}};
-    enum err e = pg_ask(pg, &call, x->db.job.deadline_ns);
-    if (e)
-        return e;
-    x->ledger = (struct str){NULL, 0};
-    if (pg_is_null(&call, 0, 0))
-        return OK;
-    x->ledger = arena_copy(x->db.rq->arena, pg_get(&call, 0, 0));
-    return x->ledger.at ? OK : ERR_MEMORY;
-}
-
-static enum err run_show(struct db_request *db, struct pg *pg)
-{
-    return read_ledger(erasure_of(db), pg);
-}
-
-static void answer_ledger(struct db_request *db)
-{
-    struct erasure *x = erasure_of(db);
-    if (!x->ledger.at) {
-        reply_refuse(db->rq, 404, "CUSTOMER_NOT_FOUND", "There is no customer with this id.");
-        return;
-    }
-    reply_body(db->rq, "application/json", x->ledger);
-    reply_send(db->rq, 200);
-}
-
+/* GET /v1/customers/{id}/erasure. 1. On the loop. */
 void erasure_show_handle(struct request *rq, const struct caller *caller, void *cascade)
 {
     struct cascade *context = cascade;
-    struct erasure *x = db_request_new(rq, sizeof *x, run_show, answer_ledger);
+    struct erasure_request *x = db_request_new(rq, sizeof *x, read_ledger, answer_ledger);
     if (!x || !request_id(rq, 0, x->id))
         return;
     if (!caller->admin && strcmp(x->id, caller->customer_id) != 0) {
@@ -76,59 +53,86 @@ void erasure_show_handle(struct request *rq, const struct caller *caller, void *
     db_request_start(&x->db, atomic_load(&context->pool));
 }
 
-static enum err run_receipt(struct db_request *db, struct pg *pg)
+/* 2. On a worker. */
+static enum err read_ledger(struct db_request *db, struct pg *pg)
 {
-    struct erasure *x = erasure_of(db);
-    enum err e = cascade_receive(NULL, pg, x->id, x->participant, x->done, x->rows, x->error, db->job.deadline_ns);
-    x->missing = e == ERR_MISSING;
+    struct erasure_request *x = request_of(db);
+    struct pg_call call = {.ask = x->preview ? &cascade_preview : &cascade_ledger,
+                           .args = {pg_text(x->id), pg_i64(PREVIEW_MOST)}};
+    enum err e = pg_ask(pg, &call, db->job.deadline_ns);
     if (e)
-        return x->missing ? OK : e;
-    return read_ledger(x, pg);
+        return e;
+    x->ledger = (struct str){NULL, 0};
+    if (pg_is_null(&call, 0, 0))
+        return OK;
+    x->ledger = arena_copy(db->rq->arena, pg_get(&call, 0, 0));
+    return x->ledger.at ? OK : ERR_MEMORY;
 }
 
-static void answer_receipt(struct db_request *db)
+/* 3. On the same worker. */
+static void answer_ledger(struct db_request *db)
 {
-    if (erasure_of(db)->missing)
-        reply_refuse(db->rq, 404, "RECEIPT_NOT_EXPECTED",
-                     "No erasure of this customer is under way, or no remote participant has this name.");
-    else
-        answer_ledger(db);
+    struct erasure_request *x = request_of(db);
+    if (!x->ledger.at) {
+        reply_refuse(db->rq, 404, "CUSTOMER_NOT_FOUND", "There is no customer with this id.");
+        return;
+    }
+    reply_body(db->rq, "application/json", x->ledger);
+    reply_send(db->rq, 200);
 }
 
-/* False after a 400 was sent. */
-static bool read_receipt(struct request *rq, struct erasure *x)
-{
-    struct why why;
-    struct str status = STR("done"), error = {NULL, 0};
-    AUTO(json) json_t *body = json_read_object(rq->body.len ? rq->body : STR("{}"), &why);
-    const json_t *rows = body ? json_object_get(body, "rows") : NULL;
-    bool sound = body && json_get_str(body, "status", &status) != ERR_INPUT &&
-                 json_get_str(body, "error", &error) != ERR_INPUT &&
-                 (!rows || (json_is_integer(rows) && json_integer_value(rows) >= 0));
-    x->done = str_eq(status, STR("done"));
-    x->rows = rows ? json_integer_value(rows) : -1;
-    if (!sound || (!x->done && !str_eq(status, STR("failed"))) || error.len > ERROR_MAX) {
-        reply_refuse(rq, 400, "INVALID_RECEIPT",
-                     "Send {\"rows\":…,\"status\":\"done\" or \"failed\",\"error\":…}; each may be left out.");
-        return false;
-    }
-    struct str participant = arena_copy(rq->arena, rq->params[1]);
-    struct str copy = error.at ? arena_copy(rq->arena, error) : (struct str){NULL, 0};
-    if (!participant.at || (error.at && !copy.at)) {
-        reply_fault(rq, ERR_FULL);
-        return false;
-    }
-    x->participant = participant.at;
-    x->error = copy.at;
-    return true;
-}
-
+/* POST /v1/customers/{id}/erasure/{participant}. 1. On the loop. */
 void erasure_receipt_handle(struct request *rq, const struct caller *caller, void *cascade)
 {
     (void)caller;
     struct cascade *context = cascade;
-    struct erasure *x = db_request_new(rq, sizeof *x, run_receipt, answer_receipt);
-    if (!x || !request_id(rq, 0, x->id) || !read_receipt(rq, x))
-        return;
-    db_request_start(&x->db, atomic_load(&context->pool));
+    struct erasure_request *x = db_request_new(rq, sizeof *x, store_receipt, answer_receipt);
+    if (x && request_id(rq, 0, x->id) && read_receipt(rq, x))
+        db_request_start(&x->db, atomic_load(&context->pool));
+}
+
+static bool is_receipt_status(struct str status)
+{
+    return str_eq(status, STR("done")) || str_eq(status, STR("failed"));
+}
+
+/* False after an answer was sent. */
+static bool read_receipt(struct request *rq, struct erasure_request *x)
+{
+    static const char code[] = "INVALID_RECEIPT",
+                      wrong[] =
+                          "Send {\"rows\":…,\"status\":\"done\" or \"failed\",\"error\":…}; each may be left out.";
+    static const struct field
+        status = {.name = "status", .refuses_null = true, .fits = is_receipt_status, .code = code, .message = wrong},
+        error = {.name = "error", .refuses_null = true, .bytes_max = ERROR_MAX, .code = code, .message = wrong},
+        rows = {.name = "rows", .refuses_null = true, .code = code, .message = wrong};
+    AUTO(fields) struct fields f = fields_read(rq->arena, rq->body.len ? rq->body : STR("{}"), code, wrong);
+    x->done = !str_eq(field_text(&f, &status), STR("failed"));
+    x->error = field_copy(&f, &error);
+    x->rows = -1;
+    (void)field_integer(&f, &rows, 0, INT64_MAX, &x->rows);
+    if (!(x->participant = arena_copy(rq->arena, rq->params[1]).at) && !f.err)
+        f.err = ERR_FULL;
+    return !fields_refuse(&f, rq);
+}
+
+/* 2. On a worker: stores the receipt, then reads the ledger. */
+static enum err store_receipt(struct db_request *db, struct pg *pg)
+{
+    struct erasure_request *x = request_of(db);
+    enum err e = cascade_receive(NULL, pg, x->id, x->participant, x->done, x->rows, x->error, db->job.deadline_ns);
+    x->missing = e == ERR_MISSING;
+    if (e)
+        return x->missing ? OK : e;
+    return read_ledger(db, pg);
+}
+
+/* 3. On the same worker. */
+static void answer_receipt(struct db_request *db)
+{
+    if (request_of(db)->missing)
+        reply_refuse(db->rq, 404, "RECEIPT_NOT_EXPECTED",
+                     "No erasure of this customer is under way, or no remote participant has this name.");
+    else
+        answer_ledger(db);
 }

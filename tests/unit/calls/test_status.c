@@ -21,8 +21,10 @@ static void every_step_goes_where_it_should(void **state)
     for (int now = 0; now < CALL_STATUS_COUNT; now++)
         for (int asked = 0; asked < CALL_STATUS_COUNT; asked++) {
             char expected = steps[now][asked];
-            enum call_step step = call_step((enum call_status)now, (enum call_status)asked);
-            if (step != (expected == '+' ? CALL_GOES_ON : expected == '=' ? CALL_STAYS : CALL_NO_WAY))
+            enum call_transition step = call_transition((enum call_status)now, (enum call_status)asked);
+            if (step != (expected == '+'   ? CALL_TRANSITION_CHANGES
+                         : expected == '=' ? CALL_TRANSITION_NONE
+                                           : CALL_TRANSITION_REFUSED))
                 fail_msg("%s to %s: %d, not %c", names[now], names[asked], (int)step, expected);
         }
 }
@@ -38,7 +40,7 @@ static void no_way_leads_back(void **state)
         for (int i = 0; i < 20; i++) {
             seed = seed * 1664525 + 1013904223;
             enum call_status asked = (enum call_status)((seed >> 16) % CALL_STATUS_COUNT);
-            if (call_step(now, asked) != CALL_GOES_ON)
+            if (call_transition(now, asked) != CALL_TRANSITION_CHANGES)
                 continue;
             assert_false(been & 1U << asked);
             assert_int_not_equal(now, CALL_HANGUP);
