@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "http/router.h"
 
-#define ERRAND_NS (30 * NS_PER_S)
+#define DB_REQUEST_NS (30 * NS_PER_S)
 
 void reply_fault(struct request *rq, enum err e)
 {
@@ -50,7 +50,7 @@ void *db_request_new(struct request *rq, size_t size, enum err (*work)(struct db
 void db_request_start(struct db_request *db, struct pool *pool)
 {
     struct request *rq = db->rq;
-    db->job = (struct job){run, done, rq->arrived_ns + ERRAND_NS, rq->correlation_id};
+    db->job = (struct job){run, done, rq->arrived_ns + DB_REQUEST_NS, rq->correlation_id};
     enum err e = pool ? pool_submit(pool, &db->job) : ERR_CLOSED;
     if (e)
         reply_fault(rq, e);

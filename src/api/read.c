@@ -7,55 +7,55 @@
 
 #define LIMIT_DEFAULT 50
 #define LIMIT_MOST 200
-#define PAGE_BYTES ((size_t)192 * 1024) /* what does not fit comes with the next page */
-#define PAGE_ROOM ((size_t)240 * 1024)
+#define PAGE_BYTES ((size_t)192 * 1024) /* items beyond this are left to the next page */
+#define PAGE_BYTES_MAX ((size_t)240 * 1024)
 
-struct looking {
+struct read {
     struct db_request db;
     struct pg_call call;
     struct page page;
     char id[37];
     const char *code, *message;
-    struct str found; /* absent: there is none */
+    struct str found; /* absent: 404 */
 };
 
-static struct looking *looking(struct db_request *db)
+static struct read *read_of(struct db_request *db)
 {
-    return OWNER_OF(db, struct looking, db);
+    return OWNER_OF(db, struct read, db);
 }
 
 static void answer(struct db_request *db)
 {
-    const struct looking *l = looking(db);
-    if (!l->found.at) {
-        reply_refuse(db->rq, 404, l->code, l->message);
+    const struct read *r = read_of(db);
+    if (!r->found.at) {
+        reply_refuse(db->rq, 404, r->code, r->message);
         return;
     }
-    reply_body(db->rq, "application/json", l->found);
+    reply_body(db->rq, "application/json", r->found);
     reply_send(db->rq, 200);
 }
 
 static enum err run_one(struct db_request *db, struct pg *pg)
 {
-    struct looking *l = looking(db);
-    enum err e = pg_ask(pg, &l->call, db->job.deadline_ns);
-    if (e || l->call.rows == 0)
+    struct read *r = read_of(db);
+    enum err e = pg_ask(pg, &r->call, db->job.deadline_ns);
+    if (e || r->call.rows == 0)
         return e;
-    l->found = arena_copy(db->rq->arena, pg_get(&l->call, 0, 0));
-    return l->found.at ? OK : ERR_MEMORY;
+    r->found = arena_copy(db->rq->arena, pg_get(&r->call, 0, 0));
+    return r->found.at ? OK : ERR_MEMORY;
 }
 
 void read_one(struct request *rq, struct pool *pool, const struct statement *ask, const char *id, const char *code,
               const char *message)
 {
-    struct looking *l = db_request_new(rq, sizeof *l, run_one, answer);
-    if (!l)
+    struct read *r = db_request_new(rq, sizeof *r, run_one, answer);
+    if (!r)
         return;
-    (void)snprintf(l->id, sizeof l->id, "%s", id);
-    l->call = (struct pg_call){.ask = ask, .args = {pg_text(l->id)}};
-    l->code = code;
-    l->message = message;
-    db_request_start(&l->db, pool);
+    (void)snprintf(r->id, sizeof r->id, "%s", id);
+    r->call = (struct pg_call){.ask = ask, .args = {pg_text(r->id)}};
+    r->code = code;
+    r->message = message;
+    db_request_start(&r->db, pool);
 }
 
 bool page_read(struct request *rq, struct page *ret)
@@ -98,22 +98,22 @@ static void write_page(const struct page *page, const struct pg_call *rows, stru
 
 static enum err run_page(struct db_request *db, struct pg *pg)
 {
-    struct looking *l = looking(db);
-    enum err e = pg_ask(pg, &l->call, db->job.deadline_ns);
+    struct read *r = read_of(db);
+    enum err e = pg_ask(pg, &r->call, db->job.deadline_ns);
     if (e)
         return e;
-    AUTO(buf) struct buf out = buf_new(PAGE_ROOM);
-    write_page(&l->page, &l->call, &out);
-    l->found = arena_copy(db->rq->arena, buf_str(&out));
-    return l->found.at ? OK : ERR_MEMORY;
+    AUTO(buf) struct buf out = buf_new(PAGE_BYTES_MAX);
+    write_page(&r->page, &r->call, &out);
+    r->found = arena_copy(db->rq->arena, buf_str(&out));
+    return r->found.at ? OK : ERR_MEMORY;
 }
 
 void read_page(struct request *rq, struct pool *pool, const struct page *page, const struct pg_call *call)
 {
-    struct looking *l = db_request_new(rq, sizeof *l, run_page, answer);
-    if (!l)
+    struct read *r = db_request_new(rq, sizeof *r, run_page, answer);
+    if (!r)
         return;
-    l->page = *page;
-    l->call = *call;
-    db_request_start(&l->db, pool);
+    r->page = *page;
+    r->call = *call;
+    db_request_start(&r->db, pool);
 }

@@ -1,11 +1,11 @@
-/* Requests that only look: one object by the id in the path, or a page of a list. */
+/* Requests that only read: one object by the id in the path, or a page of a list. */
 #ifndef API_READ_H
 #define API_READ_H
 
 #include "http/request.h"
 #include "pg/pool.h"
 
-/* Answers 200 with the object that `ask` finds ($1 an id → object:text …), or 404 in these words, which are constants. */
+/* Answers 200 with the object that `ask` finds ($1 an id → object:text …), or 404 with this code and message, which are constants. */
 void read_one(struct request *rq, struct pool *pool, const struct statement *ask, const char *id, const char *code,
               const char *message);
 
@@ -16,7 +16,7 @@ struct page {
 };
 /* False after a 400 was sent. */
 bool page_read(struct request *rq, struct page *ret);
-/* Answers {"items":[…],"next":…}. The call asks for one row more than the limit (id object:text): so it is known whether
+/* Answers {"items":[…],"next":…}. The call asks for one row more than the limit (id object:text): that shows whether
  * there is a next page. Its texts are of the request's arena, or constants. */
 void read_page(struct request *rq, struct pool *pool, const struct page *page, const struct pg_call *call);
 

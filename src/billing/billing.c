@@ -6,7 +6,7 @@
 #include "base/metrics.h"
 #include "billing/input.h"
 
-METRIC_COUNTER(charges, "reclaim_billing_charges_total", "Charges asked for, by what became of them.", "outcome");
+METRIC_COUNTER(charges, "reclaim_billing_charges_total", "Charges asked for, by outcome.", "outcome");
 
 /* Each is one trip that returns an outcome and an object, as JSON. */
 #define ANSWER .columns = "outcome:text object:text"

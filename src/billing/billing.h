@@ -1,6 +1,5 @@
-/* The third layer: money. Nothing is charged to a frozen account for usage inside the freeze, nothing twice, and nothing
- * from before is lost. What decides is in the database, where the freeze itself is (sql/functions/billing/);
- * admins ask for it here. */
+/* Billing over HTTP, for admins. A frozen account is not charged for usage during the freeze, no charge is made twice, and
+ * usage from before the freeze is charged. The functions in sql/functions/billing/ decide, in the transaction that changes the account. */
 #ifndef BILLING_BILLING_H
 #define BILLING_BILLING_H
 

@@ -14,18 +14,18 @@
 #define PAGE 256
 #define GONE_BYTES ((size_t)PAGE * 40)
 #define PAGE_BYTES ((size_t)512 * 1024)
-#define ASK_AT_ONCE 16 /* requests to the switch under way */
-#define TEND_NS (10 * NS_PER_S)
-/* Between two looks at calls that do not go: short at first, since most are gone at once. */
+#define REQUESTS_AT_ONCE 16 /* requests to the switch under way */
+#define UPDATE_NS (10 * NS_PER_S)
+/* Between two rounds over calls that have not ended: short at first, since most end at once. */
 #define PAUSE_FIRST_NS (20 * NS_PER_MS)
 #define PAUSE_MOST_NS (NS_PER_S / 4)
-#define PAUSE_IN_TROUBLE_NS (2 * NS_PER_S)
-/* How long one that was told is only looked at: its other end may be slow to answer. */
-#define TELL_AGAIN_NS (300 * NS_PER_MS)
-/* After this long the item goes back to the table, so that a switch that is away takes no memory here. */
+#define PAUSE_FAILED_NS (2 * NS_PER_S)
+/* For this long after a command calls are only queried: their other end may be slow to answer. */
+#define COMMAND_AGAIN_NS (300 * NS_PER_MS)
+/* After this long the item goes back to the table, so that an unreachable switch takes no memory here. */
 #define STAY_NS (30 * NS_PER_S)
 
-METRIC_COUNTER(ended, "reclaim_calls_ended_total", "Calls ended because of their customer, by why.", "reason");
+METRIC_COUNTER(ended, "reclaim_calls_ended_total", "Calls ended because of their customer, by reason.", "reason");
 METRIC_HISTOGRAM(down, "reclaim_calls_down_seconds", "From a customer's freeze or deletion until no call was left.",
                  metric_seconds, "reason");
 
@@ -40,29 +40,29 @@ struct hangup {
 struct leg {
     struct pass *pass;
     char id[37];
-    bool rings; /* as far as we know */
-    bool gone;
-    struct switch_ask ask;
+    bool ringing; /* when it was read from the table */
+    bool ended;
+    struct switch_request request;
 };
 
 struct pass { /* as long as the item runs */
     struct hangup *context;
     struct work_item *item;
     char customer_id[37];
-    enum { PASS_AT_TABLE, PASS_AT_SWITCH, PASS_RESTING } at;
-    int64_t began_ns, told_ns, pause_ns;
+    enum { PASS_UPDATING, PASS_ASKING, PASS_PAUSED } phase;
+    int64_t began_ns, commanded_ns, pause_ns;
     bool abandoned;
 
-    /* A page of calls that are to go: */
+    /* A page of calls to end: */
     struct arena *arena;
     struct leg *legs;
     size_t count, next, under_way;
-    char after[37];   /* where the next page begins */
-    bool looks_first; /* they were told before */
-    bool tells;       /* in this round, or only looks */
-    bool any_gone, trouble;
+    char after[37];     /* where the next page begins */
+    bool queries_first; /* a command may have been sent before */
+    bool may_command;   /* in this round; otherwise it only queries */
+    bool any_ended, failed;
 
-    /* What comes back from the pool: */
+    /* The result of the worker: */
     struct job job;
     struct work_note note;
     struct work_timer timer;
@@ -72,8 +72,8 @@ struct pass { /* as long as the item runs */
     double seconds;
 };
 
-static void tend(struct pass *p);
-static void ask_on(struct pass *p);
+static void update_table(struct pass *p);
+static void send_requests(struct pass *p);
 
 static void pass_free(void *handed)
 {
@@ -94,12 +94,12 @@ static const char *reason_of(const struct pass *p)
     return strcmp(p->standing, "deleted") == 0 ? "account_deleted" : "account_frozen";
 }
 
-/* On a worker: what is gone is written down, what is new is marked, the next page is read. */
+/* On a worker: writes which calls have ended, marks new ones, reads the next page. */
 
-static void write_gone(const struct pass *p, struct buf *out)
+static void write_ended(const struct pass *p, struct buf *out)
 {
     for (size_t i = 0; i < p->count; i++)
-        if (p->legs[i].gone)
+        if (p->legs[i].ended)
             buf_addf(out, "%s%s", out->len ? "," : "{", p->legs[i].id);
     if (out->len)
         buf_addz(out, "}");
@@ -110,11 +110,12 @@ static enum err read_leg(struct pass *p, const struct pg_call *rows, int row, st
     struct str call_id = arena_copy(p->arena, pg_get(rows, row, 1)), from = arena_copy(p->arena, pg_get(rows, row, 2));
     if (!call_id.at || !from.at)
         return ERR_MEMORY;
-    *ret = (struct leg){.pass = p, .rings = pg_get_bool(rows, row, 5)};
-    ret->ask = (struct switch_ask){.call_id = call_id.at, .from_tag = from.at, .cseq = pg_get_i64(rows, row, 4)};
-    ret->ask.wish = ret->rings ? SWITCH_CANCEL : SWITCH_HANG_UP;
-    if (str_copy(pg_get(rows, row, 3), ret->ask.to_tag, sizeof ret->ask.to_tag))
-        ret->ask.to_tag[0] = 0; /* a look will tell */
+    *ret = (struct leg){.pass = p, .ringing = pg_get_bool(rows, row, 5)};
+    ret->request =
+        (struct switch_request){.call_id = call_id.at, .from_tag = from.at, .cseq = pg_get_i64(rows, row, 4)};
+    ret->request.command = ret->ringing ? SWITCH_CANCEL : SWITCH_HANG_UP;
+    if (str_copy(pg_get(rows, row, 3), ret->request.to_tag, sizeof ret->request.to_tag))
+        ret->request.to_tag[0] = 0; /* a query sets it */
     return str_copy(pg_get(rows, row, 0), ret->id, sizeof ret->id);
 }
 
@@ -136,13 +137,13 @@ static enum err read_page(struct pass *p, const struct pg_call *rows)
     return OK;
 }
 
-static enum err run_tend(struct job *job, struct pg *pg)
+static enum err run_update(struct job *job, struct pg *pg)
 {
     struct pass *p = OWNER_OF(job, struct pass, job);
     AUTO(buf) struct buf gone = buf_new(GONE_BYTES);
     struct pg_call calls[3], *end = &calls[1];
     size_t first = 1;
-    write_gone(p, &gone);
+    write_ended(p, &gone);
     if (gone.len) {
         calls[0] = (struct pg_call){.ask = &calls_mark_gone, .args = {pg_text(gone.at)}};
         first = 0;
@@ -162,7 +163,7 @@ static enum err run_tend(struct job *job, struct pg *pg)
     return read_page(p, &calls[2]);
 }
 
-static void tended(struct job *job, enum err e)
+static void table_updated(struct job *job, enum err e)
 {
     struct pass *p = OWNER_OF(job, struct pass, job);
     p->err = e;
@@ -173,30 +174,30 @@ static void tended(struct job *job, enum err e)
 
 static void pause_over(struct work_timer *timer)
 {
-    tend(OWNER_OF(timer, struct pass, timer));
+    update_table(OWNER_OF(timer, struct pass, timer));
 }
 
-static void rest(struct pass *p)
+static void pause_pass(struct pass *p)
 {
     if (clock_ns() - p->began_ns > STAY_NS) {
-        finish(p, WORK_AGAIN, p->trouble ? "the switch does not answer" : "calls do not go");
+        finish(p, WORK_AGAIN, p->failed ? "the switch does not answer" : "calls do not end");
         return;
     }
-    p->at = PASS_RESTING;
+    p->phase = PASS_PAUSED;
     work_at(p->item->engine, &p->timer, clock_ns() + p->pause_ns);
-    int64_t most_ns = p->trouble ? PAUSE_IN_TROUBLE_NS : PAUSE_MOST_NS;
+    int64_t most_ns = p->failed ? PAUSE_FAILED_NS : PAUSE_MOST_NS;
     p->pause_ns = p->pause_ns * 2 < most_ns ? p->pause_ns * 2 : most_ns;
 }
 
-static void from_the_start(struct pass *p)
+static void restart_pages(struct pass *p)
 {
     memcpy(p->after, "00000000-0000-0000-0000-000000000000", sizeof p->after);
-    p->tells = clock_ns() - p->told_ns >= TELL_AGAIN_NS;
-    if (p->tells)
-        p->told_ns = clock_ns();
+    p->may_command = clock_ns() - p->commanded_ns >= COMMAND_AGAIN_NS;
+    if (p->may_command)
+        p->commanded_ns = clock_ns();
 }
 
-static void all_down(struct pass *p)
+static void calls_ended(struct pass *p)
 {
     if (*p->standing && strcmp(p->standing, "active") != 0) {
         histogram_observe(&down, p->seconds, reason_of(p));
@@ -206,7 +207,7 @@ static void all_down(struct pass *p)
     finish(p, WORK_DONE, NULL);
 }
 
-static void go_on(struct work_note *note)
+static void continue_pass(struct work_note *note)
 {
     struct pass *p = OWNER_OF(note, struct pass, note);
     if (p->err) {
@@ -216,89 +217,91 @@ static void go_on(struct work_note *note)
     if (p->marked)
         counter_add(&ended, (uint64_t)p->marked, reason_of(p));
     if (p->left == 0) {
-        all_down(p);
+        calls_ended(p);
     } else if (p->abandoned) {
         finish(p, WORK_RETURNED, NULL);
-    } else if (p->count == 0) { /* the last page is behind us, or others are ending what is left */
-        from_the_start(p);
-        p->looks_first = true;
-        rest(p);
+    } else if (p->count == 0) { /* after the last page, or other items are ending the rest */
+        restart_pages(p);
+        p->queries_first = true;
+        pause_pass(p);
     } else {
-        p->at = PASS_AT_SWITCH;
+        p->phase = PASS_ASKING;
         p->next = 0;
-        p->any_gone = p->trouble = false;
-        ask_on(p);
+        p->any_ended = p->failed = false;
+        send_requests(p);
     }
 }
 
-static void tend(struct pass *p)
+static void update_table(struct pass *p)
 {
-    if (work_lease(p->item, TEND_NS) == WORK_LOST) {
+    if (work_lease(p->item, UPDATE_NS) == WORK_LOST) {
         finish(p, WORK_DROPPED, NULL);
         return;
     }
-    p->at = PASS_AT_TABLE;
-    p->job = (struct job){.run = run_tend, .done = tended, .deadline_ns = clock_ns() + TEND_NS};
+    p->phase = PASS_UPDATING;
+    p->job = (struct job){.run = run_update, .done = table_updated, .deadline_ns = clock_ns() + UPDATE_NS};
     enum err e = pool_submit(work_pool(p->item->engine), &p->job);
     if (e) {
         p->err = e;
-        go_on(&p->note);
+        continue_pass(&p->note);
     }
 }
 
-/* Every call of the page was asked about. */
+/* The switch has answered for every call of the page. */
 static void page_done(struct pass *p)
 {
-    if (p->trouble && !p->any_gone) {
-        rest(p);
+    if (p->failed && !p->any_ended) {
+        pause_pass(p);
         return;
     }
-    if (p->trouble)
-        from_the_start(p);
+    if (p->failed)
+        restart_pages(p);
     else
         memcpy(p->after, p->legs[p->count - 1].id, sizeof p->after);
-    if (p->any_gone)
+    if (p->any_ended)
         p->pause_ns = PAUSE_FIRST_NS;
-    tend(p);
+    update_table(p);
 }
 
-static void asked(struct switch_ask *ask)
+static void switch_answered(struct switch_request *request)
 {
-    struct leg *leg = OWNER_OF(ask, struct leg, ask);
+    struct leg *leg = OWNER_OF(request, struct leg, request);
     struct pass *p = leg->pass;
     p->under_way--;
-    if (ask->answer == SWITCH_GONE) {
-        leg->gone = p->any_gone = true;
-    } else if (ask->answer == SWITCH_FAILED) {
-        if (!p->trouble)
+    if (request->result == SWITCH_GONE) {
+        leg->ended = p->any_ended = true;
+    } else if (request->result == SWITCH_FAILED) {
+        if (!p->failed)
             log_warn("the switch does not hang up: it cannot be reached, or its answer makes no sense",
-                     F_STR("switch", p->context->at.name), F_STR("wish", ask->wish == SWITCH_LOOK ? "look" : "end"),
-                     F_STR("error", err_name(ask->call.err)), F_INT("status", ask->call.status));
-        p->trouble = true;
-    } else if (ask->answer != SWITCH_TOLD && (p->tells || (leg->rings && ask->answer == SWITCH_TALKS))) {
-        /* One that was answered while we cancelled it was told the wrong thing. */
-        ask->wish = ask->answer == SWITCH_TALKS ? SWITCH_HANG_UP : SWITCH_CANCEL;
+                     F_STR("switch", p->context->at.name),
+                     F_STR("command", request->command == SWITCH_QUERY ? "query" : "end"),
+                     F_STR("error", err_name(request->call.err)), F_INT("status", request->call.status));
+        p->failed = true;
+    } else if (request->result != SWITCH_ACCEPTED &&
+               (p->may_command || (leg->ringing && request->result == SWITCH_ANSWERED))) {
+        /* One that was answered before the cancel arrived needs a hang-up instead. */
+        request->command = request->result == SWITCH_ANSWERED ? SWITCH_HANG_UP : SWITCH_CANCEL;
         p->under_way++;
-        p->context->at.ask(&p->context->at, work_client(p->item->engine), ask);
+        p->context->at.send(&p->context->at, work_client(p->item->engine), request);
     }
-    ask_on(p);
+    send_requests(p);
 }
 
-/* One that is hung up without its tag is not found, and one cancelled without its number neither: look first. */
-static bool must_look(const struct pass *p, const struct switch_ask *ask)
+/* A hang-up needs the tag and a cancel the CSeq: a query finds them. */
+static bool must_query_first(const struct pass *p, const struct switch_request *request)
 {
-    return p->looks_first || (ask->wish == SWITCH_HANG_UP ? !ask->to_tag[0] : !ask->cseq);
+    return p->queries_first || (request->command == SWITCH_HANG_UP ? !request->to_tag[0] : !request->cseq);
 }
 
-static void ask_on(struct pass *p)
+static void send_requests(struct pass *p)
 {
-    while (p->next < p->count && p->under_way < ASK_AT_ONCE && !p->trouble) {
+    while (p->next < p->count && p->under_way < REQUESTS_AT_ONCE && !p->failed) {
         struct leg *leg = &p->legs[p->next++];
-        leg->ask.done = asked;
-        if (must_look(p, &leg->ask))
-            leg->ask.wish = SWITCH_LOOK;
+        leg->request.done = switch_answered;
+        if (must_query_first(p, &leg->request))
+            leg->request.command = SWITCH_QUERY;
         p->under_way++;
-        p->context->at.ask(&p->context->at, work_client(p->item->engine), &leg->ask);
+        p->context->at.send(&p->context->at, work_client(p->item->engine), &leg->request);
     }
     if (!p->under_way)
         page_done(p);
@@ -324,28 +327,28 @@ static void start(struct work_item *item)
     p->context = item->kind->context;
     p->item = item;
     p->began_ns = clock_ns();
-    p->told_ns = p->began_ns - TELL_AGAIN_NS;
+    p->commanded_ns = p->began_ns - COMMAND_AGAIN_NS;
     p->pause_ns = PAUSE_FIRST_NS;
-    p->note.run = go_on;
+    p->note.run = continue_pass;
     p->timer.due = pause_over;
-    from_the_start(p);
+    restart_pages(p);
     if (read_payload(p)) {
         finish(p, WORK_DEAD, "the payload names no customer");
         return;
     }
-    p->looks_first = item->tries > 1; /* somebody told the switch before */
-    tend(p);
+    p->queries_first = item->tries > 1; /* an earlier try may have sent commands */
+    update_table(p);
 }
 
-/* What is in the pool comes back, and finds the pass abandoned. */
+/* A job in the pool ends first; table_updated() then finds the pass abandoned. */
 static void abandon(struct work_item *item)
 {
     struct pass *p = item->handed;
     p->abandoned = true;
-    if (p->at == PASS_AT_TABLE)
+    if (p->phase == PASS_UPDATING)
         return;
-    for (size_t i = 0; p->at == PASS_AT_SWITCH && i < p->next; i++)
-        p->context->at.forget(work_client(item->engine), &p->legs[i].ask);
+    for (size_t i = 0; p->phase == PASS_ASKING && i < p->next; i++)
+        p->context->at.cancel(work_client(item->engine), &p->legs[i].request);
     finish(p, WORK_RETURNED, NULL);
 }
 
@@ -357,7 +360,7 @@ struct hangup *hangup_new(const char *switch_url)
     h->has_switch = switch_url != NULL;
     h->at = kamailio(switch_url);
     h->kind = (struct work_kind){.name = HANGUP_KIND,
-                                 .tries_max = 1000000, /* for as long as it takes */
+                                 .tries_max = 1000000, /* until it succeeds */
                                  .pause_first_ns = NS_PER_S / 2,
                                  .pause_most_ns = 10 * NS_PER_S,
                                  .context = h,

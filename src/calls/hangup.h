@@ -1,4 +1,4 @@
-/* Ends the calls of a customer that was frozen or deleted: work that goes on until none is left, at the switch too. */
+/* Ends the calls of a customer that was frozen or deleted: a work item that runs until none is left, at the switch either. */
 #ifndef CALLS_HANGUP_H
 #define CALLS_HANGUP_H
 
@@ -15,7 +15,7 @@ struct hangup *hangup_new(const char *switch_url) MUST_CHECK;
 void hangup_free(struct hangup *hangup); /* after the engine; NULL is fine */
 const struct work_kind *hangup_kind(struct hangup *hangup);
 
-/* For who has no engine and leaves the work to others: a name only. */
+/* A name only, for processes without an engine. */
 extern const struct work_kind hangup_for_others;
 
 #endif

@@ -1,5 +1,5 @@
-/* What Reclaim asks of a telephone switch: is this call still there, cancel it, hang it up. Another switch is one more
- * file like kamailio.c. */
+/* Requests to a telephone switch: query a call, cancel it, hang it up. Another kind of switch is one more file like
+ * kamailio.c. */
 #ifndef CALLS_SWITCH_H
 #define CALLS_SWITCH_H
 
@@ -7,29 +7,29 @@
 
 #define SWITCH_TAG_MAX 128
 
-enum switch_wish {
-    SWITCH_LOOK,
-    SWITCH_CANCEL,  /* a call that rings */
-    SWITCH_HANG_UP, /* a call that was answered */
+enum switch_command {
+    SWITCH_QUERY,
+    SWITCH_CANCEL,  /* a ringing call */
+    SWITCH_HANG_UP, /* an answered call */
 };
 
-enum switch_answer {
-    SWITCH_TOLD,   /* it took the wish; whether the call is over, a look will tell */
-    SWITCH_GONE,   /* no such call, or not any more */
-    SWITCH_RINGS,  /* set up, but not answered */
-    SWITCH_TALKS,  /* answered */
-    SWITCH_FAILED, /* it cannot be reached, or what it says makes no sense */
+enum switch_result {
+    SWITCH_ACCEPTED, /* it took the command; a query shows whether the call is over */
+    SWITCH_GONE,     /* no such call, or no longer */
+    SWITCH_RINGING,  /* set up, but not answered */
+    SWITCH_ANSWERED, /* answered */
+    SWITCH_FAILED,   /* it cannot be reached, or its answer makes no sense */
 };
 
-struct switch_ask { /* a member of what asks */
+struct switch_request { /* a member of what waits for it */
     const char *call_id, *from_tag;
-    char to_tag[SWITCH_TAG_MAX + 1]; /* "" while not known; a look fills it in */
-    int64_t cseq;                    /* of the INVITE; 0 while not known; a look fills it in */
-    enum switch_wish wish;
-    void (*done)(struct switch_ask *ask); /* never before ask() returns */
-    enum switch_answer answer;
+    char to_tag[SWITCH_TAG_MAX + 1]; /* "" while not known; a query sets it */
+    int64_t cseq;                    /* of the INVITE; 0 while not known; a query sets it */
+    enum switch_command command;
+    void (*done)(struct switch_request *request); /* never before send() returns */
+    enum switch_result result;
 
-    /* The switch's: */
+    /* Used by the switch: */
     struct client_call call;
     struct buf body;
 };
@@ -38,14 +38,14 @@ struct phone_switch {
     const char *name; /* for metrics and the log */
     const char *url;
     /* On the engine's thread, through its client. */
-    void (*ask)(const struct phone_switch *at, struct client *client, struct switch_ask *ask);
-    /* Forgets one under way; `done` is not called. Fine when it is not. */
-    void (*forget)(struct client *client, struct switch_ask *ask);
+    void (*send)(const struct phone_switch *at, struct client *client, struct switch_request *request);
+    /* Cancels a request under way; `done` is not called. Does nothing when none is. */
+    void (*cancel)(struct client *client, struct switch_request *request);
 };
 
 /* Kamailio's JSON-RPC over HTTP; the URL must outlive it. */
 struct phone_switch kamailio(const char *url);
-/* Waits for its version, up to the instant; for `reclaim doctor`. `why` says what is wrong. */
+/* Asks for its version and waits until the deadline; for `reclaim doctor`. */
 enum err kamailio_version(const char *url, int64_t deadline_ns, char ret[128], struct why *why) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* What admins may do to any customer, and what a customer may see of itself. */
+/* Freezing, recovering and reading customers, by admins; and what a customer may read of itself. */
 #include <string.h>
 
 #include "api/read.h"

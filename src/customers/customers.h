@@ -1,4 +1,4 @@
-/* Customers over HTTP: signing in, asking for deletion and taking it back, and what admins may do. */
+/* Customers over HTTP: signing in, asking for deletion, recovering, and what admins may do. */
 #ifndef CUSTOMERS_CUSTOMERS_H
 #define CUSTOMERS_CUSTOMERS_H
 
@@ -12,7 +12,7 @@ struct customers {
     struct authenticator *authenticator;
     struct admission *admission;
     const struct digest *identifier_key; /* hashes addresses and clients for the limits */
-    const struct digest *token_key;      /* signs what login hands out */
+    const struct digest *token_key;      /* signs the tokens of login */
     struct post *post;
     const struct work_kind *hangup;     /* see struct change_needs */
     const struct digest *last_mail_key; /* seals the address of the last mail (customers/last_mail.h) */
@@ -40,13 +40,13 @@ void customer_delete_handle(struct request *rq, const struct caller *caller, voi
 void customer_legal_hold_handle(struct request *rq, const struct caller *caller, void *customers);
 void customer_legal_unhold_handle(struct request *rq, const struct caller *caller, void *customers);
 
-/* What the handlers share: */
+/* Shared by the handlers: */
 struct actor actor_of(struct request *rq, const struct caller *caller);
 struct change_needs customers_needs(struct customers *context);
 
 /* The mails about customers, for mail_settings.features. */
 struct mail_templates customers_mails(struct customers *context);
-/* Drops audit rows that are old enough. */
+/* Deletes audit rows older than that. */
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns) MUST_CHECK;
 
 extern const struct statement customer_show; /* $1 id → object status */

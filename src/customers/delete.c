@@ -1,4 +1,4 @@
-/* One customer's end at an admin's word, the legal hold that keeps it from ending, and the reminders before. */
+/* Deleting one customer for an admin, the legal hold that prevents it, and the reminders before expiry. */
 #include "customers/delete.h"
 
 #include <stdio.h>
@@ -11,9 +11,8 @@
 #define REMIND_BATCH 1000
 #define REMIND_NS (60 * NS_PER_S)
 
-METRIC_COUNTER(ends, "reclaim_customer_deletions_total", "Deletions asked for by people, by what became of them.",
-               "outcome");
-METRIC_COUNTER(reminded, "reclaim_reminders_total", "Reminders promised.");
+METRIC_COUNTER(ends, "reclaim_customer_deletions_total", "Deletions that admins asked for, by outcome.", "outcome");
+METRIC_COUNTER(reminded, "reclaim_reminders_total", "Reminder mails queued.");
 
 const struct statement deletion_lock = {
     .name = "deletion_lock",
@@ -42,9 +41,9 @@ const struct statement deletion_redrive = {
 
 const struct statement reminders_promise = {
     .name = "reminders_promise",
-    .sql = "SELECT reclaim.remind($1::int8, $2::int8, $3::int8, $4::int4) AS told",
+    .sql = "SELECT reclaim.remind($1::int8, $2::int8, $3::int8, $4::int4) AS promised",
     .params = 4,
-    .columns = "told:int4",
+    .columns = "promised:int4",
 };
 
 const struct statement legal_hold_set = {
@@ -93,7 +92,7 @@ static struct pg_arg text_or_null(const char *z)
     return z ? pg_text(z) : pg_null();
 }
 
-/* One who was frozen has no calls: none were let in since. */
+/* A frozen customer has no calls: the freeze ended them, and no set-up was accepted since. */
 static enum err promise_hangup(struct deletion_of_one *o, struct str status)
 {
     const struct deletion *needs = o->needs;
@@ -191,7 +190,7 @@ enum err customer_legal_hold(struct pg *pg, const char *customer_id, const char 
     return e ? e : found ? OK : ERR_MISSING;
 }
 
-/* The next shorter one, up to which a reminder is worth sending. */
+/* The next shorter one: from then on that reminder is sent instead. */
 static int64_t shorter_than(int64_t before_ms, const int64_t *all, size_t count)
 {
     int64_t longest = 0;
@@ -205,9 +204,9 @@ enum err reminders_run(struct pg *pg, int64_t grace_ms, const int64_t *before_ms
 {
     for (size_t i = 0; i < count; i++) {
         if (before_ms[i] >= grace_ms)
-            continue; /* it would come with the freeze's own mail */
-        int64_t told = 1;
-        while (told > 0 && shift_goes_on(shift)) {
+            continue; /* it would arrive together with the freeze's mail */
+        int64_t promised = 1;
+        while (promised > 0 && shift_goes_on(shift)) {
             struct pg_call call = {.ask = &reminders_promise,
                                    .args = {pg_i64(grace_ms), pg_i64(before_ms[i]),
                                             pg_i64(shorter_than(before_ms[i], before_ms, count)),
@@ -215,8 +214,8 @@ enum err reminders_run(struct pg *pg, int64_t grace_ms, const int64_t *before_ms
             enum err e = pg_ask(pg, &call, clock_ns() + REMIND_NS);
             if (e)
                 return e;
-            told = pg_get_i64(&call, 0, 0);
-            counter_add(&reminded, (uint64_t)told);
+            promised = pg_get_i64(&call, 0, 0);
+            counter_add(&reminded, (uint64_t)promised);
         }
     }
     return OK;

@@ -1,4 +1,4 @@
-/* Private to src/customers: what the ways to the end of a customer share. */
+/* Private to src/customers: shared by expiry and the deletion of one customer. */
 #ifndef CUSTOMERS_DELETE_H
 #define CUSTOMERS_DELETE_H
 
@@ -13,7 +13,7 @@ extern const struct statement
 extern const struct statement deletion_lock;     /* $1 id → status held erased email */
 extern const struct statement deletion_show;     /* $1 id → object */
 extern const struct statement deletion_redrive;  /* $1 id → receipts */
-extern const struct statement reminders_promise; /* $1 grace $2 before $3 until $4 limit → told */
+extern const struct statement reminders_promise; /* $1 grace $2 before $3 until $4 limit → promised */
 extern const struct statement legal_hold_set;    /* $1 id $2 reason or null → object */
 extern const struct statement legal_hold_log;    /* as customer_write_log, and $7 detail */
 

@@ -13,9 +13,9 @@
 #define BATCH 500
 #define BATCH_NS (60 * NS_PER_S)
 #define CONFLICTS_MAX 5
-#define ARRAY_BYTES ((size_t)BATCH * (FAREWELL_SEALED_MAX + 8))
+#define ARRAY_BYTES ((size_t)BATCH * (LAST_MAIL_SEALED_MAX + 8))
 
-METRIC_COUNTER(expired, "reclaim_customers_expired_total", "Customers deleted because their grace was over.");
+METRIC_COUNTER(expired, "reclaim_customers_expired_total", "Customers deleted after their grace period.");
 METRIC_COUNTER(failures, "reclaim_expiry_failures_total", "Customers that an expiry pass could not delete.");
 METRIC_GAUGE(due, "reclaim_expiry_due", "Customers that were due when the last expiry pass began.");
 METRIC_GAUGE(processed, "reclaim_expiry_processed", "Customers that the last expiry pass has deleted so far.");
@@ -41,8 +41,8 @@ const struct statement expiry_list = {
     .columns = "id:uuid scheduled:text after:text",
 };
 
-/* The lock waits for whoever is changing a customer, and then asks of the row as it is by then: one that has recovered, was
- * frozen anew or is held falls out here, and nothing can change before the commit. */
+/* Waits for transactions that change one of the customers, then checks the row as it is by then: one that has recovered,
+ * was frozen again or is on hold is left out, and none can change before the commit. */
 static const struct statement expiry_lock = {
     .name = "expiry_lock",
     .sql = "SELECT c.id, c.tm_deletion_scheduled::text AS after,"
@@ -68,7 +68,7 @@ const size_t expiry_statement_count = COUNT_OF(expiry_statements);
 
 void deletion_add(const struct deletion *needs, const char *id, struct str email, struct buf *ids, struct buf *sealed)
 {
-    char box[FAREWELL_SEALED_MAX];
+    char box[LAST_MAIL_SEALED_MAX];
     bool mail = needs->last_mail_key && last_mail_seal(needs->last_mail_key, id, email, box) == OK;
     buf_addf(ids, "%s%s", ids->len ? "," : "{", id);
     buf_addf(sealed, "%s%s", sealed->len ? "," : "{", mail ? box : "NULL");
@@ -132,7 +132,7 @@ static enum err delete_batch(const struct deletion *needs, struct pg *pg, const 
     return e;
 }
 
-static void move_on(struct expiry_pass *p, const struct batch_end *end)
+static void advance(struct expiry_pass *p, const struct batch_end *end)
 {
     memcpy(p->after, end->after, sizeof p->after);
     memcpy(p->after_id, end->id, sizeof p->after_id);
@@ -149,7 +149,7 @@ enum err expiry_step(const struct deletion *needs, struct pg *pg, const char *ac
     if (e && !refused)
         return e;
     if (refused && p->size > 1) {
-        p->size = (p->size + 1) / 2; /* until it stands alone */
+        p->size = (p->size + 1) / 2; /* until the batch is that customer alone */
         return OK;
     }
     if (refused) {
@@ -159,7 +159,7 @@ enum err expiry_step(const struct deletion *needs, struct pg *pg, const char *ac
     }
     p->over = end.count == 0;
     if (!p->over)
-        move_on(p, &end);
+        advance(p, &end);
     if (!refused) {
         p->processed += end.count;
         counter_add(&expired, (uint64_t)end.count);

@@ -32,7 +32,7 @@ enum err customer_change(const struct change_needs *needs, struct pg *pg, const 
                          enum customer_event event, const struct actor *actor, int64_t deadline_ns, struct arena *arena,
                          struct changed *ret) MUST_CHECK;
 
-/* When every instance's gate acts on a change that was committed then: not earlier is it answered. */
+/* The time from which every instance's gate knows a change that was committed at committed_ns. It is not answered earlier. */
 int64_t customer_change_known_ns(int64_t committed_ns);
 
 /* An audit row; `customer_id` may be NULL. Texts must live until the trip. */

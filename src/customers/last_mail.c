@@ -10,7 +10,7 @@
 #define BOX_MAX (NONCE + TAG + MAIL_ADDRESS_MAX)
 
 _Static_assert(crypto_aead_xchacha20poly1305_ietf_KEYBYTES == DIGEST_LEN, "a digest serves as a key");
-_Static_assert(FAREWELL_SEALED_MAX == 2 * BOX_MAX + 1, "what is sealed fits");
+_Static_assert(LAST_MAIL_SEALED_MAX == 2 * BOX_MAX + 1, "what is sealed fits");
 
 const struct statement last_mail_prune_dead = {
     .name = "last_mail_prune_dead",
@@ -20,7 +20,7 @@ const struct statement last_mail_prune_dead = {
 };
 
 enum err last_mail_seal(const struct digest *key, const char *customer_id, struct str address,
-                        char ret[FAREWELL_SEALED_MAX])
+                        char ret[LAST_MAIL_SEALED_MAX])
 {
     uint8_t box[BOX_MAX];
     if (address.len == 0 || address.len > MAIL_ADDRESS_MAX)

@@ -79,7 +79,7 @@ static bool read_body(struct login *l)
     return !fields_refuse(&f, l->rq);
 }
 
-/* 2. On the batching thread. */
+/* 2. On the batching thread, or still on the loop. */
 static void limits_decided(struct ticket *ticket)
 {
     struct login *l = OWNER_OF(ticket, struct login, ticket);

@@ -1,4 +1,4 @@
-/* The life of a customer: active, frozen for the grace period, deleted. Pure; nothing here touches a database. */
+/* The states of a customer: active, frozen for the grace period, deleted. Pure; nothing here touches a database. */
 #ifndef CUSTOMERS_STATE_H
 #define CUSTOMERS_STATE_H
 
@@ -9,8 +9,8 @@ enum customer_event { CUSTOMER_FREEZES, CUSTOMER_RECOVERS, CUSTOMER_IS_DELETED, 
 
 enum transition_kind {
     TRANSITION_CHANGES, /* to `next` */
-    TRANSITION_NONE,    /* it is there already: the same answer as the first time, nothing is written */
-    TRANSITION_REFUSED, /* there is nothing to do it to: 404 */
+    TRANSITION_NONE,    /* it is in that state already: the same answer as the first time, nothing is written */
+    TRANSITION_REFUSED, /* not possible from this state: 404 */
 };
 struct transition {
     enum transition_kind kind;

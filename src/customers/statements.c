@@ -25,7 +25,7 @@ const struct statement customer_lock = {
     .columns = "status:text object:text email:text",
 };
 
-/* Billing has the freeze with the transaction itself; the other layers say when they have it. */
+/* Billing is frozen by this transaction; the other layers set their column when they have the freeze. */
 const struct statement customer_freeze = {
     .name = "customer_freeze",
     .sql = "UPDATE reclaim.customer_customers c SET status = 'frozen', tm_deletion_scheduled = t.now,"
@@ -61,7 +61,7 @@ const struct statement customer_set_billing_hold = {
     .columns = "",
 };
 
-/* A hold for another reason stays: only what the freeze did is undone. */
+/* A hold for another reason stays; only the freeze's is removed. */
 const struct statement customer_clear_billing_hold = {
     .name = "customer_clear_billing_hold",
     .sql = "UPDATE reclaim.billing_accounts SET"
@@ -128,7 +128,7 @@ const struct statement customers_prune_log = {
     .columns = "",
 };
 
-/* An address that is unknown costs the same look-ups. */
+/* Always one row: an unknown address costs the same look-ups. */
 const struct statement login_find_user = {
     .name = "login_find_user",
     .sql = "SELECT u.id, coalesce(u.encrypted_password, '')::text AS hash,"

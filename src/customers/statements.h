@@ -1,14 +1,15 @@
-/* Private to src/customers: what is asked about customers, and written. */
+/* Private to src/customers: its statements. */
 #ifndef CUSTOMERS_STATEMENTS_H
 #define CUSTOMERS_STATEMENTS_H
 
 #include "pg/pg.h"
 
-extern const struct statement customer_take_turn;          /* $1 id: before the next one, lest call set-ups never end */
-extern const struct statement customer_lock;               /* $1 id → status object email */
-extern const struct statement customer_freeze;             /* $1 id → object */
-extern const struct statement customer_recover;            /* $1 id → object */
-extern const struct statement customer_publish;            /* $1 id, $2 type */
+extern const struct statement
+    customer_take_turn;                         /* $1 id: before customer_lock, so that call set-ups do not starve it */
+extern const struct statement customer_lock;    /* $1 id → status object email */
+extern const struct statement customer_freeze;  /* $1 id → object */
+extern const struct statement customer_recover; /* $1 id → object */
+extern const struct statement customer_publish; /* $1 id, $2 type */
 extern const struct statement customer_set_billing_hold;   /* $1 id */
 extern const struct statement customer_clear_billing_hold; /* $1 id */
 extern const struct statement
@@ -20,6 +21,6 @@ extern const struct statement
 extern const struct statement customers_prune_log; /* $1 retention in ms */
 /* $1 normalised address → id (null: unknown) hash may_sign_in second_factor (null: cannot be read) */
 extern const struct statement login_find_user;
-extern const struct statement login_find_proof; /* $1 user id → hash (null: proves itself with the phrase) */
+extern const struct statement login_find_proof; /* $1 user id → hash (null: the phrase is the proof) */
 
 #endif

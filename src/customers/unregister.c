@@ -1,6 +1,6 @@
 /* A customer asks for its own deletion, and recovers from it.
  *
- * The server decides what proves the wish: accounts with a password send it again; single sign-on and API keys send the
+ * The server decides which proof is needed: accounts with a password send it again; single sign-on and API keys send the
  * phrase DELETE, so that no script does it by accident. */
 #include "api/db_request.h"
 #include "api/fields.h"
@@ -127,7 +127,7 @@ static void check_password(struct unregistration *u)
     admission_ask(context->admission, &u->ticket);
 }
 
-/* 4. On the batching thread. */
+/* 4. On the batching thread, or still on the one before. */
 static void limits_decided(struct ticket *ticket)
 {
     struct unregistration *u = OWNER_OF(ticket, struct unregistration, ticket);

@@ -1,13 +1,13 @@
-/* The cascade: everyone who keeps something of a deleted customer erases it, and gives a receipt. Tables of this database
- * are worked on here (erasure/eraser.h), services elsewhere report over HTTP or RabbitMQ. */
+/* The cascade: every participant that keeps data of a deleted customer erases it and gives a receipt. Tables of this database
+ * are erased by erasure/eraser.h; remote participants report over HTTP or RabbitMQ. */
 #ifndef ERASURE_CASCADE_H
 #define ERASURE_CASCADE_H
 
 #include "events/receipt.h"
 #include "gate/authenticate.h"
 
-/* A service's word about its part of a customer's erasure; repeats are harmless. `context` is not used. ERR_MISSING: no such
- * erasure, or no such service takes part in it. `rows` below 0: not told. `error` may be NULL. */
+/* Stores the receipt of a remote participant; repeats change nothing. `context` is not used. ERR_MISSING: no such erasure, or
+ * the participant has no part in it. `rows` below 0: not given. `error` may be NULL. */
 enum err cascade_receive(void *context, struct pg *pg, const char *customer_id, const char *participant, bool done,
                          int64_t rows, const char *error, int64_t deadline_ns);
 
@@ -23,7 +23,7 @@ void erasure_receipt_handle(struct request *rq, const struct caller *caller, voi
 bool participant_name_is_sound(struct str name);
 
 extern const struct statement
-    cascade_add; /* $1 name $2 table $3 column $4 soft $5 scrub $6 page $7 past → lack; a remote one has nulls */
+    cascade_add; /* $1 name $2 table $3 column $4 soft $5 scrub $6 page $7 past → lack; nulls for a remote one */
 extern const struct statement cascade_list;    /* → name kind table_name customer_column soft page enabled lack */
 extern const struct statement cascade_status;  /* → participant pending failed done rows oldest error */
 extern const struct statement cascade_ledger;  /* $1 customer → ledger; null when there is no such customer */

@@ -9,11 +9,10 @@
 #define PARTICIPANTS_MAX 256
 #define PAGE_NS (60 * NS_PER_S)
 #define CENSUS_EVERY_NS (2 * NS_PER_S)
-#define COUNT_MOST 100000 /* beyond that a number tells no more */
+#define COUNT_MOST 100000 /* larger numbers are not counted out */
 
-METRIC_COUNTER(rows, "reclaim_cascade_rows_total", "Rows erased from tables that take part.", "participant");
-METRIC_COUNTER(receipts, "reclaim_cascade_receipts_total", "Receipts of tables, by what became of them.", "participant",
-               "outcome");
+METRIC_COUNTER(rows, "reclaim_cascade_rows_total", "Rows erased from participating tables.", "participant");
+METRIC_COUNTER(receipts, "reclaim_cascade_receipts_total", "Receipts of tables, by outcome.", "participant", "outcome");
 METRIC_GAUGE(open_now, "reclaim_cascade_open", "Erasures that are not complete, up to 100000.");
 METRIC_GAUGE(overdue, "reclaim_cascade_overdue",
              "Erasures not complete after RECLAIM_CASCADE_DEADLINE, up to 100000: more than 0 needs a person.");
@@ -59,7 +58,7 @@ struct erased_page {
     int64_t customers;
 };
 
-static void tell(const char *name, const struct pg_call *call, struct erased_page *ret)
+static void read_page(const char *name, const struct pg_call *call, struct erased_page *ret)
 {
     struct str outcome = pg_get(call, 0, 0);
     int64_t finished = pg_get_i64(call, 0, 2), erased = pg_get_i64(call, 0, 3);
@@ -79,8 +78,8 @@ static void tell(const char *name, const struct pg_call *call, struct erased_pag
     }
 }
 
-/* A page that takes too long, or fails in a way that its function cannot note, puts the participant off. */
-static enum err put_off(struct pg *pg, const char *name, enum err why)
+/* A page that takes too long, or fails in a way that its function cannot record, delays the participant. */
+static enum err delay(struct pg *pg, const char *name, enum err why)
 {
     struct pg_call call = {.ask = &eraser_put_off, .args = {pg_text(name)}};
     log_warn("cascade failed", F_STR("participant", name), F_STR("error", err_name(why)));
@@ -95,15 +94,15 @@ static enum err erase_page(struct pg *pg, const char *name, int64_t customers, s
     *ret = (struct erased_page){.outcome = PAGE_IDLE};
     enum err e = pg_ask(pg, &call, clock_ns() + PAGE_NS);
     if (e == ERR_CONFLICT)
-        return OK; /* its turn comes again */
+        return OK; /* tried again in the next round */
     if (e == ERR_DATABASE || e == ERR_TIMEOUT)
-        return put_off(pg, name, e);
+        return delay(pg, name, e);
     if (!e)
-        tell(name, &call, ret);
+        read_page(name, &call, ret);
     return e;
 }
 
-/* Some of its customers; one at a time when together they fail. */
+/* Some of the participant's customers; one at a time when they fail together. */
 static enum err erase_some(struct pg *pg, const char *name, struct shift *shift, bool *ret_did)
 {
     struct erased_page page;
@@ -114,7 +113,7 @@ static enum err erase_some(struct pg *pg, const char *name, struct shift *shift,
     return e;
 }
 
-/* Everyone who has something to do, in turn, so that a long one keeps nobody waiting. */
+/* One page for each participant with open receipts, so that a large one does not delay the others. */
 static enum err erase_round(struct pg *pg, struct shift *shift, bool *ret_did)
 {
     char names[PARTICIPANTS_MAX][PARTICIPANT_NAME_MAX + 1];

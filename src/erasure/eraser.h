@@ -1,13 +1,13 @@
-/* Erases deleted customers from the tables that take part, a page at a time, many customers at once, until nothing is left;
- * the leader's long work (work/shift.h). */
+/* Erases deleted customers from the participating tables, a page at a time, many customers at once, until nothing is left; a
+ * shift of the leader (work/shift.h). */
 #ifndef ERASURE_ERASER_H
 #define ERASURE_ERASER_H
 
 #include "work/shift.h"
 
 struct eraser {
-    _Atomic int64_t deadline_ms; /* an erasure unfinished for longer alarms */
-    /* The eraser's: */
+    _Atomic int64_t deadline_ms; /* an erasure unfinished for longer is logged as overdue */
+    /* Used by eraser_run(): */
     int64_t census_ns;
     bool alarmed;
 };

@@ -1,4 +1,4 @@
-/* Addresses, and who mails. */
+/* Recipients' addresses and the sender. */
 #include <string.h>
 
 #include "base/str.h"
@@ -28,7 +28,7 @@ bool address_is_sound(struct str address)
            is_dotted(local, 64) && is_dotted(domain, MAIL_ADDRESS_MAX);
 }
 
-/* A name may be anything that is shown in one line. */
+/* A name may have any characters that are shown in one line. */
 static bool name_is_sound(struct str name)
 {
     for (size_t i = 0; i < name.len; i++)
@@ -37,7 +37,7 @@ static bool name_is_sound(struct str name)
     return str_is_utf8(name);
 }
 
-/* Takes "…" off, and the backslashes inside; ERR_INPUT when a quote stands where it must not. */
+/* Removes the quotes around a name and the backslashes inside; ERR_INPUT for a misplaced quote. */
 static enum err unquote(struct str name, char *into, size_t size)
 {
     if (name.len == 0 || name.at[0] != '"')

@@ -13,7 +13,7 @@
 METRIC_COUNTER(tries, "reclaim_mail_tries_total", "Tries to hand a mail to a provider.", "provider", "outcome");
 METRIC_HISTOGRAM(try_seconds, "reclaim_mail_try_seconds", "Time a provider took for a try.", metric_seconds,
                  "provider");
-METRIC_COUNTER(mails, "reclaim_mails_total", "Mails, by what became of them.", "outcome");
+METRIC_COUNTER(mails, "reclaim_mails_total", "Mails, by outcome.", "outcome");
 
 struct delivery *delivery_new(struct post *post)
 {
@@ -23,7 +23,7 @@ struct delivery *delivery_new(struct post *post)
     return d;
 }
 
-/* Tells the waiting request, if it still waits. */
+/* Reports to the waiting request, if it still waits. */
 static void report(struct delivery *d, enum mail_result result)
 {
     struct mail_waiter *waiter = d->waiter;

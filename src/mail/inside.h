@@ -1,4 +1,4 @@
-/* What the files of this folder know of each other. Private to this folder. */
+/* Private to src/mail: shared by its files. */
 #ifndef MAIL_INSIDE_H
 #define MAIL_INSIDE_H
 
@@ -16,7 +16,7 @@ enum err mail_compose(const struct post *post, struct pg *pg, const json_t *payl
                       struct mail *ret) MUST_CHECK;
 
 /* address.c */
-bool address_is_sound(struct str address); /* nothing in it can end a line, a header or an SMTP command */
+bool address_is_sound(struct str address); /* no character in it can end a line, a header or an SMTP command */
 
 /* mime.c: RFC 5322, 2045 and 2047. */
 struct mime_message {

@@ -52,7 +52,7 @@ struct mail_templates { /* of one feature */
 };
 #define MAIL_FEATURES_MAX 4
 
-/* Who mails: "addr" or "Name <addr>". */
+/* The sender: "addr" or "Name <addr>". */
 struct mail_from {
     char name[MAIL_NAME_MAX + 1]; /* UTF-8; "" for none */
     char address[MAIL_ADDRESS_MAX + 1];
@@ -87,7 +87,7 @@ struct mail_settings {
     const char *resend_api_key, *resend_url;
     const char *sendgrid_api_key, *sendgrid_url;
     const char *smtp_url;
-    bool mailbox; /* where there is none of them: the table reclaim.mailbox, for demonstrations */
+    bool mailbox; /* without any of them: the table reclaim.mailbox, for demonstrations */
 
     struct mail_templates features[MAIL_FEATURES_MAX]; /* for items that are taken over; must outlive the post */
 
@@ -96,7 +96,7 @@ struct mail_settings {
 
 struct post; /* the providers and what they need; immutable */
 
-/* ERR_INPUT with a sentence when the settings do not fit together. Keys and addresses are copied. */
+/* ERR_INPUT with a sentence when the settings contradict each other. Keys and addresses are copied. */
 enum err post_new(const struct mail_settings *settings, struct post **ret, struct why *why) MUST_CHECK;
 void post_free(struct post *post);                          /* after pool_stop and work_free */
 const struct work_kind *post_kind(const struct post *post); /* for the engine's table */

@@ -1,11 +1,11 @@
-/* reclaim.auth_cleanup_log: what was asked for and what became of it, without a name in clear. */
+/* reclaim.auth_cleanup_log: requests and their outcomes; addresses only as keyed hashes. */
 #ifndef RECOVERY_AUDIT_H
 #define RECOVERY_AUDIT_H
 
 #include "pg/pg.h"
 #include "recovery/contract.h"
 
-/* Who asked for what, as the log may know it. */
+/* A request, as it is written to the log. */
 struct audit_subject {
     const char *correlation_id, *step;
     char email_hash[DIGEST_HEX_LEN + 1], ip_hash[DIGEST_HEX_LEN + 1];
@@ -13,7 +13,7 @@ struct audit_subject {
 
 /* A refusal: a row of its own. */
 struct pg_call audit_failed(const struct audit_subject *who, enum cleanup_error error);
-/* What became of an earlier request's pending row. */
+/* The outcome of an earlier request, in its pending row. */
 struct pg_call audit_completed(int64_t log_id, const char *classification);
 struct pg_call audit_mail_failed(int64_t log_id);
 

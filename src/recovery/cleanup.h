@@ -1,4 +1,4 @@
-/* POST /functions/v1/cleanup-orphaned-user: prove a mailbox, delete the orphan. flow.h tells which file does what. */
+/* POST /functions/v1/cleanup-orphaned-user: prove a mailbox, delete the orphan. flow.h lists its files in order. */
 #ifndef RECOVERY_CLEANUP_H
 #define RECOVERY_CLEANUP_H
 

@@ -27,7 +27,7 @@ enum err code_salt_parse(struct str hex, struct code_salt *ret)
     return hex_read(hex, ret->bytes, sizeof ret->bytes);
 }
 
-/* The salt with something behind it, through a key. */
+/* HMAC of the salt, the text and the round. */
 static struct digest salted(const struct digest *key, const struct code_salt *salt, const char *text, uint8_t round)
 {
     char bytes[CODE_SALT_LEN + 64 + 1];

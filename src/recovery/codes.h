@@ -1,5 +1,5 @@
-/* Codes that prove a mailbox: a code follows from a random salt, the user and a key that the database does not have, so
- * that it is stored nowhere, and any instance can send the same one again after a crash. */
+/* Codes that prove a mailbox. A code is derived from a random salt, the user and a key that the database does not have: it is
+ * stored nowhere, and any instance can send the same one again after a crash. */
 #ifndef RECOVERY_CODES_H
 #define RECOVERY_CODES_H
 
@@ -8,12 +8,12 @@
 #define CODE_SALT_LEN 16
 #define CODE_TEXT_MAX 16
 
-/* How a contract's codes look. */
+/* The form of a contract's codes. */
 struct code_shape {
     int symbols;
     const char *alphabet; /* 32 symbols, or 10 */
     int group;            /* a hyphen after so many symbols when shown; 0: none */
-    /* Beside the alphabet: characters that a well-formed code may hold and that can only be wrong. */
+    /* Characters outside the alphabet that count as well-formed; such a code is never right. */
     const char *also_well_formed;
 };
 
@@ -37,11 +37,11 @@ enum err code_salt_parse(struct str hex, struct code_salt *ret) MUST_CHECK;
 /* Without modulo bias. The caller wipes it. */
 struct code code_derive(const struct code_keys *keys, const struct code_shape *shape, const struct code_salt *salt,
                         const char *user_id);
-/* What is stored of a code. */
+/* What the database stores of a code. */
 struct digest code_hash(const struct code_keys *keys, const struct code_salt *salt, const struct code *code);
 /* "ABCD-EFGH", as it is mailed. */
 void code_show(const struct code_shape *shape, const struct code *code, char into[CODE_TEXT_MAX]);
-/* What someone typed: case, spaces and hyphens are forgiven where the shape has letters. ERR_INPUT: not a code at all. */
+/* Reads a code as typed: case, spaces and hyphens are ignored where the shape has letters. ERR_INPUT: not a code. */
 enum err code_read(const struct code_shape *shape, struct str typed, struct code *ret) MUST_CHECK;
 
 #endif

@@ -20,12 +20,12 @@ enum cleanup_error {
 
 struct contract {
     const char *name;
-    enum cleanup_error malformed; /* what a body that cannot be read is called */
-    enum cleanup_error expired;   /* and a code that is past, used up or was never asked for */
+    enum cleanup_error malformed; /* the error for a body that cannot be read */
+    enum cleanup_error expired;   /* for a code that is expired, used up or was never sent */
     struct code_shape code;
     int64_t code_life_s;
     bool limits_validation;               /* the e-mail tier counts the second step too, in a bucket of its own */
-    const char *code_sent, *user_deleted; /* what success says */
+    const char *code_sent, *user_deleted; /* messages of success */
     struct {
         int status;
         const char *message;
@@ -34,12 +34,12 @@ struct contract {
 
 extern const struct contract contract_cleanup_v1, contract_registration_recovery;
 
-/* Answers {"success":false,"correlationId":…,"error":{…}} with the contract's status and sentence. */
+/* Writes {"success":false,"correlationId":…,"error":{…}} with the contract's status and message. */
 void contract_refuse(struct request *rq, const struct contract *contract, enum cleanup_error error);
-/* The same where the occasion has a status or a sentence of its own (NULL: the contract's). */
+/* The same with another status or message (NULL: the contract's). */
 void contract_refuse_as(struct request *rq, const struct contract *contract, enum cleanup_error error, int status,
                         const char *message);
-/* 003, with how long to wait: in the sentence, where the contract's has a place for it, and in seconds. */
+/* 003, with how long to wait: in the message, if the contract's has %s, and in seconds. */
 void contract_refuse_limited(struct request *rq, const struct contract *contract, struct str wait, int64_t seconds);
 /* For the family /functions/v1/, whose context is a struct contract. */
 void contract_family_refuse(struct request *rq, int status);

@@ -5,8 +5,8 @@
 
 #include "base/buf.h"
 
-/* Row security that hides rows from this role would make owners look like orphans, and users like nobody. A subquery of
- * its own, so that it is asked once a statement and not once a row. */
+/* Row security that hides rows from this role would make owners look like orphans, and users look unregistered. A subquery
+ * of its own, so that it is evaluated once a statement and not once a row. */
 static void add_sees_everything(struct buf *sql, const struct ownership_column *columns, size_t count,
                                 const char *users_command)
 {

@@ -1,5 +1,5 @@
-/* Who is orphaned: a user of auth.users that no ownership table knows and that owns no live customer. One truth for probe,
- * clean-up and report. */
+/* Which users are orphaned: those of auth.users that are in no ownership table and own no live customer. One definition for
+ * probe, clean-up and report. */
 #ifndef RECOVERY_ORPHANS_H
 #define RECOVERY_ORPHANS_H
 
@@ -19,15 +19,15 @@ struct orphan_statements {
     struct statement candidate;
     struct statement has_company; /* $1 address → has_company:bool, null when rows are hidden; no row without a user */
     struct statement have_company; /* $1 addresses → n:int8 has_company:bool, the same for many */
-    /* For a deletion, before it looks: locks the ownership tables whose column has no foreign key to auth.users, since
-     * nothing else keeps a registration from completing meanwhile. .sql is NULL when all have one. */
+    /* Before a deletion reads: locks the ownership tables whose column has no foreign key to auth.users, since nothing
+     * else keeps a registration from completing meanwhile. .sql is NULL when all have one. */
     struct statement lock_tables;
     struct statement list; /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
     char *text;            /* the memory of these */
     char *lock_text;
 };
 
-/* Columns that are found without a foreign key to auth.users must be told before requests are served. */
+/* Before requests are served: writes lock_tables for the columns without a foreign key to auth.users. */
 enum err orphan_statements_lock(struct orphan_statements *s, const struct ownership_column *columns,
                                 const bool *without_key, size_t count) MUST_CHECK;
 

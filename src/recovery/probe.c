@@ -10,14 +10,14 @@
 #include "limits/headers.h"
 #include "recovery/body.h"
 
-/* For a look-up, beside the company query's own time-out. */
+/* Time for a look-up, without the company query's own time-out. */
 #define LOOKUP_NS (2 * NS_PER_S)
 #define BATCH_MOST 256
-#define BATCH_COMPANY_MS 500 /* the most a batch waits for the company query, however patient the setting is */
+#define BATCH_COMPANY_MS 500 /* the most a batch waits for the company query, whatever the setting */
 #define WAITING_MOST 16384
 
 METRIC_COUNTER(probes, "reclaim_probe_answers_total", "Answers of check-email-status.", "status", "orphaned");
-METRIC_COUNTER(asked_alone, "reclaim_probe_alone_total", "Look-ups asked for alone because their batch was too slow.");
+METRIC_COUNTER(alone_total, "reclaim_probe_alone_total", "Look-ups outside a batch, because their batch was too slow.");
 
 #define USER_COLUMNS                                                                                                   \
     "(u.email_confirmed_at IS NOT NULL) AS verified,"                                                                  \
@@ -40,7 +40,7 @@ const struct statement probe_find_users = {
     .columns = "n:int8 verified:bool verified_at:text last_sign_in_at:text",
 };
 
-/* A user that row security hides is not one that does not exist. */
+/* Without this, a user hidden by row security would be answered as not registered. */
 const struct statement probe_sees_users = {
     .name = "probe_sees_users",
     .sql = "SELECT reclaim.sees_all_rows('auth.users', 'SELECT') AS sees_all",
@@ -58,10 +58,10 @@ const struct statement probe_limit_company_query = {
 enum tristate { NO, YES, UNKNOWN };
 
 /* One request under way. */
-struct inquiry {
+struct probe_request {
     struct ticket ticket;
     struct batch_item item;
-    struct job alone;
+    struct job job; /* for a look-up outside the batch */
     struct request *rq;
     struct probe *probe;
     struct str email; /* absent when the request was malformed */
@@ -76,8 +76,8 @@ static void json_tristate(struct json_writer *w, enum tristate t)
         json_bool(w, t == YES);
 }
 
-/* Writes the answer: `row` of `user` is the user's, -1 when there is none. */
-static void tell(struct inquiry *q, const struct pg_call *user, int row, enum tristate has_company)
+/* Writes the answer from that row of `user`; -1 when there is no user. */
+static void write_answer(struct probe_request *q, const struct pg_call *user, int row, enum tristate has_company)
 {
     struct request *rq = q->rq;
     bool registered = row >= 0;
@@ -110,7 +110,7 @@ static void tell(struct inquiry *q, const struct pg_call *user, int row, enum tr
     q->answered = true;
 }
 
-static void finish(struct inquiry *q, enum err e)
+static void finish(struct probe_request *q, enum err e)
 {
     if (!q->answered) {
         log_warn("probe failed", F_STR("error", err_name(e)));
@@ -119,11 +119,11 @@ static void finish(struct inquiry *q, enum err e)
     reply_send(q->rq, q->rq->reply.status);
 }
 
-/* On a worker: both questions in one trip. The company query has its own short time-out, and whatever becomes of it,
- * what is known of the user is answered. */
-static enum err ask_alone(struct job *job, struct pg *pg)
+/* On a worker: both look-ups in one trip. The company query has its own short time-out; when it fails, the answer has the
+ * user's part only. */
+static enum err look_up_alone(struct job *job, struct pg *pg)
 {
-    struct inquiry *q = OWNER_OF(job, struct inquiry, alone);
+    struct probe_request *q = OWNER_OF(job, struct probe_request, job);
     struct pg_call calls[] = {
         {.ask = &probe_sees_users},
         {.ask = &probe_find_user, .args = {pg_text(q->email.at)}},
@@ -143,30 +143,30 @@ static enum err ask_alone(struct job *job, struct pg *pg)
     else if (user->rows > 0)
         log_warn("company query failed", F_STR("sqlstate", company->sqlstate),
                  F_STR("error", e ? err_name(e) : "row security"));
-    tell(q, user, user->rows - 1, has_company);
+    write_answer(q, user, user->rows - 1, has_company);
     return OK;
 }
 
-static void asked_alone_done(struct job *job, enum err e)
+static void looked_up_alone(struct job *job, enum err e)
 {
-    finish(OWNER_OF(job, struct inquiry, alone), e);
+    finish(OWNER_OF(job, struct probe_request, job), e);
 }
 
-static struct inquiry *inquiry_of(struct batch_item *item)
+static struct probe_request *probe_of(struct batch_item *item)
 {
-    return OWNER_OF(item, struct inquiry, item);
+    return OWNER_OF(item, struct probe_request, item);
 }
 
-/* Addresses of e-mail shape hold neither quotes nor backslashes. */
+/* Normalised addresses contain neither quotes nor backslashes. */
 static void write_addresses(struct buf *out, struct batch_item **items, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        buf_addf(out, "%s\"%.*s\"", i ? "," : "{", STR_ARGS(inquiry_of(items[i])->email));
+        buf_addf(out, "%s\"%.*s\"", i ? "," : "{", STR_ARGS(probe_of(items[i])->email));
     buf_add(out, (struct str){"}", 2}); /* with its NUL */
 }
 
-/* On a worker: the same two questions for many. Those the second one leaves open are asked alone afterwards. */
-static enum err ask_for_all(void *context, struct pg *pg, struct batch_item **items, size_t count)
+/* On a worker: the same two look-ups for a batch. Those that the second one leaves open are looked up alone afterwards. */
+static enum err look_up_batch(void *context, struct pg *pg, struct batch_item **items, size_t count)
 {
     struct probe *probe = context;
     AUTO(buf) struct buf addresses = buf_new(BATCH_MOST * (EMAIL_MAX + 4));
@@ -195,41 +195,41 @@ static enum err ask_for_all(void *context, struct pg *pg, struct batch_item **it
             has_company[pg_get_i64(companies, row, 0) - 1] = pg_get_bool(companies, row, 1) ? YES : NO;
     for (int row = 0; row < users->rows; row++) {
         size_t i = (size_t)pg_get_i64(users, row, 0) - 1;
-        inquiry_of(items[i])->found = true;
+        probe_of(items[i])->found = true;
         if (companies->err == OK)
-            tell(inquiry_of(items[i]), users, row, has_company[i]);
+            write_answer(probe_of(items[i]), users, row, has_company[i]);
     }
     for (size_t i = 0; i < count && pg_get_bool(sees, 0, 0); i++)
-        if (!inquiry_of(items[i])->found)
-            tell(inquiry_of(items[i]), users, -1, NO);
+        if (!probe_of(items[i])->found)
+            write_answer(probe_of(items[i]), users, -1, NO);
     return OK;
 }
 
-static void asked_for_all(void *context, struct batch_item *item, enum err e)
+static void batch_done(void *context, struct batch_item *item, enum err e)
 {
     struct probe *probe = context;
-    struct inquiry *q = inquiry_of(item);
+    struct probe_request *q = probe_of(item);
     log_correlate(q->rq->correlation_id);
     if (!q->answered && e != ERR_CLOSED && e != ERR_TIMEOUT) {
-        counter_add(&asked_alone, 1);
+        counter_add(&alone_total, 1);
         int64_t patience_ns = LOOKUP_NS + atomic_load(&probe->timeout_ms) * NS_PER_MS;
-        q->alone = (struct job){ask_alone, asked_alone_done, clock_ns() + patience_ns, q->rq->correlation_id};
-        if (pool_submit(probe->pool, &q->alone) == OK)
+        q->job = (struct job){look_up_alone, looked_up_alone, clock_ns() + patience_ns, q->rq->correlation_id};
+        if (pool_submit(probe->pool, &q->job) == OK)
             return;
     }
     finish(q, e);
 }
 
-static void refuse_limited(struct inquiry *q)
+static void refuse_limited(struct probe_request *q)
 {
     int64_t seconds = limit_retry_after_s(&q->ticket);
     contract_refuse_limited(q->rq, q->probe->contract, limit_wait_text(q->rq->arena, seconds), seconds);
     reply_unhold_when_crowded(q->rq);
 }
 
-static void decided(struct ticket *ticket)
+static void limits_decided(struct ticket *ticket)
 {
-    struct inquiry *q = OWNER_OF(ticket, struct inquiry, ticket);
+    struct probe_request *q = OWNER_OF(ticket, struct probe_request, ticket);
     struct request *rq = q->rq;
     struct batch *lookup = atomic_load(&q->probe->lookup);
     limit_headers(rq, ticket);
@@ -244,13 +244,13 @@ static void decided(struct ticket *ticket)
     reply_send(rq, rq->reply.status);
 }
 
-/* Cheaper than reading it, and never wrong when it says no: a key is written as it is or with escapes. */
-static bool may_name_correlation(struct str body)
+/* Cheaper than parsing the body. False is always right: a key stands there literally, or with escapes. */
+static bool may_have_correlation_id(struct str body)
 {
     return memmem(body.at, body.len, "correlationId", strlen("correlationId")) || memchr(body.at, '\\', body.len);
 }
 
-static void read_request(struct inquiry *q)
+static void read_request(struct probe_request *q)
 {
     struct body body;
     if (body_read_probe(q->rq->arena, q->rq->body, &body) == OK)
@@ -262,7 +262,7 @@ static void read_request(struct inquiry *q)
 void probe_handle(struct request *rq)
 {
     struct probe *probe = rq->route->context;
-    struct inquiry *q = request_work(rq, sizeof *q);
+    struct probe_request *q = request_work(rq, sizeof *q);
     if (!q) {
         contract_family_refuse(rq, 503);
         reply_send(rq, 503);
@@ -270,9 +270,9 @@ void probe_handle(struct request *rq)
     }
     q->rq = rq;
     q->probe = probe;
-    q->ticket.decided = decided;
+    q->ticket.decided = limits_decided;
     ticket_count_in(probe->admission, &q->ticket, counted_by_ip(TIER_PROBE, probe->identifier_key, &rq->client));
-    if (!may_name_correlation(rq->body) && admission_refuse(probe->admission, &q->ticket))
+    if (!may_have_correlation_id(rq->body) && admission_refuse(probe->admission, &q->ticket))
         return;
     read_request(q);
     admission_ask(probe->admission, &q->ticket);
@@ -286,8 +286,8 @@ enum err probe_open(struct probe *probe, struct pool *pool)
                                                             .in_flight = 2,
                                                             .patience_ns = LOOKUP_NS,
                                                             .context = probe,
-                                                            .run = ask_for_all,
-                                                            .done = asked_for_all});
+                                                            .run = look_up_batch,
+                                                            .done = batch_done});
     if (!lookup)
         return ERR_MEMORY;
     probe->pool = pool;

@@ -1,6 +1,7 @@
-/* POST /functions/v1/check-email-status: how far did this address get with its registration?
+/* POST /functions/v1/check-email-status: how far an address got with its registration.
  *
- * Limited per client address; look-ups of many requests share a statement, and one that is slow is asked for alone. */
+ * Limited per client address; look-ups of many requests share a statement, and those that a slow batch leaves open are
+ * looked up one by one. */
 #ifndef RECOVERY_PROBE_H
 #define RECOVERY_PROBE_H
 
@@ -17,7 +18,7 @@ struct probe {
     struct hold_rule hold;
     _Atomic int64_t timeout_ms;     /* for the company query; then its answer is null */
     _Atomic(struct batch *) lookup; /* NULL until the database is ready: 503 */
-    struct pool *pool;              /* for what is asked alone */
+    struct pool *pool;              /* for look-ups outside a batch */
 };
 
 /* The database is ready. */

@@ -17,7 +17,7 @@ static struct digest key_of(const char *master)
 static void what_is_sealed_can_be_opened_for_its_customer(void **state UNUSED)
 {
     struct digest key = key_of("a master key that is long enough for this");
-    char sealed[FAREWELL_SEALED_MAX], address[MAIL_ADDRESS_MAX + 1];
+    char sealed[LAST_MAIL_SEALED_MAX], address[MAIL_ADDRESS_MAX + 1];
     assert_int_equal(last_mail_seal(&key, SOMEONE, STR("someone@example.com"), sealed), OK);
     assert_null(strstr(sealed, "someone"));
     assert_int_equal(last_mail_open(&key, STR(SOMEONE), str_of(sealed), address), OK);
@@ -27,10 +27,10 @@ static void what_is_sealed_can_be_opened_for_its_customer(void **state UNUSED)
 static void the_longest_address_fits(void **state UNUSED)
 {
     struct digest key = key_of("a master key that is long enough for this");
-    char sealed[FAREWELL_SEALED_MAX], address[MAIL_ADDRESS_MAX + 1], longest[MAIL_ADDRESS_MAX + 1];
+    char sealed[LAST_MAIL_SEALED_MAX], address[MAIL_ADDRESS_MAX + 1], longest[MAIL_ADDRESS_MAX + 1];
     memset(longest, 'a', sizeof longest);
     assert_int_equal(last_mail_seal(&key, SOMEONE, (struct str){longest, MAIL_ADDRESS_MAX}, sealed), OK);
-    assert_int_equal(strlen(sealed), FAREWELL_SEALED_MAX - 1);
+    assert_int_equal(strlen(sealed), LAST_MAIL_SEALED_MAX - 1);
     assert_int_equal(last_mail_open(&key, STR(SOMEONE), str_of(sealed), address), OK);
     assert_memory_equal(address, longest, MAIL_ADDRESS_MAX);
     assert_int_equal(last_mail_seal(&key, SOMEONE, (struct str){longest, MAIL_ADDRESS_MAX + 1}, sealed), ERR_INPUT);
@@ -40,7 +40,7 @@ static void the_longest_address_fits(void **state UNUSED)
 static void nobody_else_opens_it(void **state UNUSED)
 {
     struct digest key = key_of("a master key that is long enough for this"), another = key_of("some other master key");
-    char sealed[FAREWELL_SEALED_MAX], address[MAIL_ADDRESS_MAX + 1];
+    char sealed[LAST_MAIL_SEALED_MAX], address[MAIL_ADDRESS_MAX + 1];
     assert_int_equal(last_mail_seal(&key, SOMEONE, STR("someone@example.com"), sealed), OK);
     assert_int_equal(last_mail_open(&another, STR(SOMEONE), str_of(sealed), address), ERR_INPUT);
     assert_int_equal(last_mail_open(&key, STR(OTHER), str_of(sealed), address), ERR_INPUT);
@@ -54,7 +54,7 @@ static void nobody_else_opens_it(void **state UNUSED)
 static void the_same_address_is_sealed_differently_each_time(void **state UNUSED)
 {
     struct digest key = key_of("a master key that is long enough for this");
-    char first[FAREWELL_SEALED_MAX], second[FAREWELL_SEALED_MAX];
+    char first[LAST_MAIL_SEALED_MAX], second[LAST_MAIL_SEALED_MAX];
     assert_int_equal(last_mail_seal(&key, SOMEONE, STR("someone@example.com"), first), OK);
     assert_int_equal(last_mail_seal(&key, SOMEONE, STR("someone@example.com"), second), OK);
     assert_string_not_equal(first, second);
