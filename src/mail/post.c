@@ -43,9 +43,9 @@ static enum err add(struct post *post, void (*make)(struct provider *p), const c
     struct provider *p = &post->providers[post->count];
     make(p);
     if (client_check_url(url, key ? CLIENT_HTTP : CLIENT_SMTP))
-        return why_set(why, ERR_INPUT, "the address of the mail provider %s is none that may be used", p->name);
+        return why_set(why, ERR_INPUT, "the URL of the mail provider %s cannot be used", p->name);
     if (key && (!*key || has_control(key)))
-        return why_set(why, ERR_INPUT, "the key of the mail provider %s cannot stand in a header", p->name);
+        return why_set(why, ERR_INPUT, "the key of the mail provider %s is empty or has control characters", p->name);
     post->count++;
     p->url = copy_of("", url);
     p->authorization = key ? copy_of("Authorization: Bearer ", key) : NULL;
@@ -64,9 +64,9 @@ static enum err add_all(struct post *post, const struct mail_settings *s, struct
     if (e)
         return e;
     if (post->count && !s->from)
-        return why_set(why, ERR_INPUT, "a mail provider is set, but not whom its mails come from");
+        return why_set(why, ERR_INPUT, "a mail provider is set, but not the sender of its mails");
     if (s->from && mail_from_parse(str_of(s->from), &post->from))
-        return why_set(why, ERR_INPUT, "who mails is not an address, or Name <address>");
+        return why_set(why, ERR_INPUT, "the sender is not an address, or Name <address>");
     if (!post->count && s->mailbox)
         provider_mailbox(&post->providers[post->count++]);
     return OK;
