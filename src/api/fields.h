@@ -1,6 +1,6 @@
 /* The fields of a request's JSON body, read one by one; what is wrong is asked once, at the end:
  *
- *   static const struct field reason = {"reason", .required = true, .bytes_max = 1000};
+ *   static const struct field reason = {.name = "reason", .required = true, .bytes_max = 1000};
  *   AUTO(fields) struct fields f = fields_read(rq->arena, rq->body, "INVALID_BODY", "The body must be a JSON object.");
  *   hold->reason = field_copy(&f, &reason);
  *   if (!fields_refuse(&f, rq))

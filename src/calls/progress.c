@@ -23,8 +23,8 @@ static void answer(struct db_request *db);
 /* 1. On the loop. */
 void call_progress_handle(struct request *rq, const struct caller *caller, void *calls)
 {
-    static const struct field status = {"status", .required = true, .bytes_max = CALL_NAME_MAX},
-                              to_tag = {"to_tag", .bytes_max = CALL_TAG_MAX};
+    static const struct field status = {.name = "status", .required = true, .bytes_max = CALL_NAME_MAX},
+                              to_tag = {.name = "to_tag", .bytes_max = CALL_TAG_MAX};
     (void)caller;
     struct calls *context = calls;
     struct progress *p = db_request_new(rq, sizeof *p, run, answer);
@@ -41,7 +41,7 @@ void call_progress_handle(struct request *rq, const struct caller *caller, void 
 
 void call_hangup_handle(struct request *rq, const struct caller *caller, void *calls)
 {
-    static const struct field reason = {"reason", .bytes_max = CALL_REASON_MAX};
+    static const struct field reason = {.name = "reason", .bytes_max = CALL_REASON_MAX};
     (void)caller;
     struct calls *context = calls;
     struct progress *p = db_request_new(rq, sizeof *p, run, answer);

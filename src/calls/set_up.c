@@ -53,17 +53,18 @@ void call_begin_handle(struct request *rq, const struct caller *caller, void *ca
 
 static void read_set_up(struct fields *f, struct set_up *ret)
 {
-    static const struct field customer_id = {"customer_id", .required = true, .bytes_max = CALL_NAME_MAX},
-                              direction = {"direction", .required = true, .bytes_max = CALL_NAME_MAX},
-                              source = {"source", .required = true, .bytes_max = CALL_NAME_MAX},
-                              destination = {"destination", .required = true, .bytes_max = CALL_NAME_MAX},
-                              sip_call_id = {"sip_call_id", .bytes_max = CALL_NAME_MAX},
-                              from_tag = {"from_tag", .bytes_max = CALL_TAG_MAX},
-                              cseq = {"cseq", .code = "INVALID_INPUT",
+    static const struct field customer_id = {.name = "customer_id", .required = true, .bytes_max = CALL_NAME_MAX},
+                              direction = {.name = "direction", .required = true, .bytes_max = CALL_NAME_MAX},
+                              source = {.name = "source", .required = true, .bytes_max = CALL_NAME_MAX},
+                              destination = {.name = "destination", .required = true, .bytes_max = CALL_NAME_MAX},
+                              sip_call_id = {.name = "sip_call_id", .bytes_max = CALL_NAME_MAX},
+                              from_tag = {.name = "from_tag", .bytes_max = CALL_TAG_MAX},
+                              cseq = {.name = "cseq",
+                                      .code = "INVALID_INPUT",
                                       .message = "cseq must be a number of at most 32 bits."},
-                              master = {"master_call_id", .bytes_max = CALL_NAME_MAX},
-                              confbridge = {"confbridge_id", .bytes_max = CALL_NAME_MAX},
-                              group = {"groupcall_id", .bytes_max = CALL_NAME_MAX};
+                              master = {.name = "master_call_id", .bytes_max = CALL_NAME_MAX},
+                              confbridge = {.name = "confbridge_id", .bytes_max = CALL_NAME_MAX},
+                              group = {.name = "groupcall_id", .bytes_max = CALL_NAME_MAX};
     ret->customer_id = field_uuid(f, &customer_id);
     ret->direction = field_copy(f, &direction);
     if (ret->direction && strcmp(ret->direction, "incoming") != 0 && strcmp(ret->direction, "outgoing") != 0)

@@ -4,9 +4,9 @@
 #include "base/email.h"
 
 /* What is wrong with a body is one error of the contract, so that no field has a message of its own. */
-static const struct field correlation_id = {"correlationId", .refuses_null = true, .fits = str_is_uuid},
-                          email = {"email", .required = true}, step = {"step", .required = true},
-                          verification_code = {"verificationCode", .required = true};
+static const struct field correlation_id = {.name = "correlationId", .refuses_null = true, .fits = str_is_uuid},
+                          email = {.name = "email", .required = true}, step = {.name = "step", .required = true},
+                          verification_code = {.name = "verificationCode", .required = true};
 
 static void read_common(struct fields *f, struct body *ret)
 {

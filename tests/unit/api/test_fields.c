@@ -3,9 +3,10 @@
 
 #include "../base/unit.h"
 
-static const struct field name = {"name", .required = true, .bytes_max = 5},
-                          note = {"note", .code = "INVALID_NOTE", .message = "note is a string."}, id = {"id"},
-                          strict_note = {"note", .refuses_null = true}, count = {"count"};
+static const struct field name = {.name = "name", .required = true, .bytes_max = 5},
+                          note = {.name = "note", .code = "INVALID_NOTE", .message = "note is a string."},
+                          id = {.name = "id"}, strict_note = {.name = "note", .refuses_null = true},
+                          count = {.name = "count"};
 
 static struct fields read(struct arena *arena, const char *body)
 {

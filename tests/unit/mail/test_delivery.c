@@ -151,6 +151,7 @@ static void a_mail_server_s_4xx_may_pass_and_its_5xx_does_not(void **state)
     database_await(LEFT, 0);
     assert_int_equal(fake_count(smtp), 3);
     fake_script(smtp, no, 1);
+    mail = office_mail();
     office_send(&o, &mail, NULL, 0);
     database_await("SELECT count(*) FROM reclaim.work_items WHERE state = 'dead'", 1);
     assert_int_equal(fake_count(smtp), 4);
