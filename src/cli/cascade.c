@@ -1,97 +1,132 @@
-/* `reclaim cascade`: who takes part, how far each is, and trying again. */
+/* `reclaim cascade`: the participants of erasures, how far each is, and trying again. */
+#include "erasure/cascade.h"
+
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "erasure/cascade.h"
-#include "server/database.h"
-
-struct cascade_options {
-    const char *verb, *word; /* `word`: a participant's name, or a customer; NULL when not given */
-    const char *table, *column, *soft, *scrub, *page, *participant;
-    bool remote, past;
-};
 
 static struct pg_arg text_or_null(const char *z)
 {
     return z ? pg_text(z) : pg_null();
 }
 
-static enum err ask(struct pg *pg, struct pg_call *call, struct why *why)
+static enum err ask(struct command_context *c, struct pg_call *call)
 {
-    enum err e = pg_ask(pg, call, clock_ns() + DATABASE_DEADLINE_NS);
-    return e ? why_set(why, e, "the cascade cannot be reached (%s %s); is the schema up to date? (reclaim migrate)",
+    enum err e = command_ask(c, call);
+    return e ? why_set(&c->why, e, "the cascade cannot be reached (%s %s); is the schema up to date? (reclaim migrate)",
                        err_name(e), call->sqlstate)
              : OK;
 }
 
-static enum err add(const struct cascade_options *o, struct pg *pg, struct why *why)
+static enum err add(struct command_context *c)
 {
     struct pg_call call = {.ask = &cascade_add,
-                           .args = {pg_text(o->word), text_or_null(o->table), text_or_null(o->column),
-                                    text_or_null(o->soft), text_or_null(o->scrub), text_or_null(o->page),
-                                    pg_text(o->past ? "true" : "false")}};
-    enum err e = ask(pg, &call, why);
+                           .args = {pg_text(word(c, 1)), text_or_null(option(c, "--table")),
+                                    text_or_null(option(c, "--column")), text_or_null(option(c, "--soft-delete")),
+                                    text_or_null(option(c, "--scrub")), text_or_null(option(c, "--page")),
+                                    pg_text(option(c, "--past") ? "true" : "false")}};
+    enum err e = ask(c, &call);
     if (e)
         return e;
     if (!pg_is_null(&call, 0, 0))
-        return why_set(why, ERR_INPUT, "%s", pg_get(&call, 0, 0).at);
-    printf("%s takes part\n", o->word);
+        return why_set(&c->why, ERR_INPUT, "%s", pg_get(&call, 0, 0).at);
+    printf("%s takes part\n", word(c, 1));
     return OK;
 }
 
-static enum err list(const struct cascade_options *o, struct pg *pg, struct why *why)
+/* "public.tags (customer_id), marked in tm_delete, pages of 1000; off", for people. */
+static struct str description(struct arena *arena, const struct pg_call *rows, int row)
 {
-    (void)o;
-    struct pg_call call = {.ask = &cascade_list};
-    enum err e = ask(pg, &call, why);
-    for (int i = 0; !e && i < call.rows; i++) {
-        bool remote = str_eq(pg_get(&call, i, 1), STR("remote"));
-        printf("%-24s ", pg_get(&call, i, 0).at);
-        if (remote)
-            printf("remote");
-        else
-            printf("%s (%s)%s%s, pages of %lld", pg_get(&call, i, 2).at, pg_get(&call, i, 3).at,
-                   pg_get(&call, i, 4).len ? ", marked in " : ", deleted", pg_get(&call, i, 4).at,
-                   (long long)pg_get_i64(&call, i, 5));
-        printf("%s%s%s\n", pg_get_bool(&call, i, 6) ? "" : "; off",
-               pg_is_null(&call, i, 7) ? "" : "; FAULTY: ", pg_is_null(&call, i, 7) ? "" : pg_get(&call, i, 7).at);
-    }
-    if (!e)
-        printf("%d participant%s\n", call.rows, call.rows == 1 ? "" : "s");
-    return e;
+    const char *off = pg_get_bool(rows, row, 6) ? "" : "; off";
+    const char *faulty = pg_is_null(rows, row, 7) ? "" : "; FAULTY: ", *fault = *faulty ? pg_get(rows, row, 7).at : "";
+    if (str_eq(pg_get(rows, row, 1), STR("remote")))
+        return arena_printf(arena, "remote%s%s%s", off, faulty, fault);
+    return arena_printf(arena, "%s (%s)%s%s, pages of %lld%s%s%s", pg_get(rows, row, 2).at, pg_get(rows, row, 3).at,
+                        pg_get(rows, row, 4).len ? ", marked in " : ", deleted", pg_get(rows, row, 4).at,
+                        (long long)pg_get_i64(rows, row, 5), off, faulty, fault);
 }
 
-static enum err status(const struct cascade_options *o, struct pg *pg, struct why *why)
+/* As the columns of cascade_list, with what people read in their place. */
+static const struct report_column participant_columns[] = {
+    {.name = "name", .width = 24},
+    {.name = "kind", .where = IN_DATA},
+    {.name = "table", .where = IN_DATA},
+    {.name = "column", .where = IN_DATA},
+    {.name = "soft_delete", .where = IN_DATA},
+    {.name = "page", .kind = REPORT_NUMBER, .where = IN_DATA},
+    {.name = "enabled", .kind = REPORT_FLAG, .where = IN_DATA},
+    {.name = "fault", .where = IN_DATA},
+    {.name = "what", .where = IN_TABLE},
+};
+static const struct report_shape participants_shape = {participant_columns, COUNT_OF(participant_columns), false, "",
+                                                       "participant"};
+
+static enum err list(struct command_context *c)
 {
-    struct pg_call call = {.ask = o->word ? &cascade_ledger : &cascade_status,
-                           .args = {o->word ? pg_text(o->word) : pg_null()}};
-    enum err e = ask(pg, &call, why);
+    struct pg_call rows = {.ask = &cascade_list};
+    enum err e = ask(c, &rows);
     if (e)
         return e;
-    if (o->word && pg_is_null(&call, 0, 0))
-        return why_set(why, ERR_MISSING, "there is no customer %s", o->word);
-    if (o->word) {
-        printf("%s\n", pg_get(&call, 0, 0).at);
-        return OK;
+    AUTO(report) struct report *r = report_new(&participants_shape, c->format);
+    for (int row = 0; row < rows.rows; row++) {
+        bool remote = str_eq(pg_get(&rows, row, 1), STR("remote"));
+        for (int column = 0; column < 8; column++) {
+            struct str text = pg_get(&rows, row, column);
+            if (column == 6)
+                report_flag(r, pg_get_bool(&rows, row, column));
+            else if ((column >= 2 && text.len == 0) || (remote && column == 5))
+                report_null(r);
+            else
+                report_text(r, text);
+        }
+        report_text(r, description(c->arena, &rows, row));
     }
-    printf("%-24s %9s %9s %9s %12s  %-27s  %s\n", "participant", "pending", "failed", "done", "rows", "oldest",
-           "error");
-    for (int i = 0; i < call.rows; i++)
-        printf("%-24s %9lld %9lld %9lld %12lld  %-27s  %s\n", pg_get(&call, i, 0).at,
-               (long long)pg_get_i64(&call, i, 1), (long long)pg_get_i64(&call, i, 2),
-               (long long)pg_get_i64(&call, i, 3), (long long)pg_get_i64(&call, i, 4),
-               pg_is_null(&call, i, 5) ? "-" : pg_get(&call, i, 5).at,
-               pg_is_null(&call, i, 6) ? "-" : pg_get(&call, i, 6).at);
+    return report_print(r, &c->why);
+}
+
+static const struct report_column status_columns[] = {
+    {.name = "participant"},
+    {.name = "pending", .kind = REPORT_NUMBER},
+    {.name = "failed", .kind = REPORT_NUMBER},
+    {.name = "done", .kind = REPORT_NUMBER},
+    {.name = "rows", .kind = REPORT_NUMBER},
+    {.name = "oldest"},
+    {.name = "error"},
+};
+static const struct report_shape status_shape = {status_columns, COUNT_OF(status_columns), true, "-", "participant"};
+
+static enum err status_of_all(struct command_context *c)
+{
+    struct pg_call rows = {.ask = &cascade_status};
+    enum err e = ask(c, &rows);
+    if (e)
+        return e;
+    AUTO(report) struct report *r = report_new(&status_shape, c->format);
+    report_rows(r, &rows);
+    return report_print(r, &c->why);
+}
+
+static enum err status(struct command_context *c)
+{
+    if (c->word_count < 2)
+        return status_of_all(c);
+    struct pg_call call = {.ask = &cascade_ledger, .args = {pg_text(word(c, 1))}};
+    enum err e = ask(c, &call);
+    if (e)
+        return e;
+    if (pg_is_null(&call, 0, 0))
+        return why_set(&c->why, ERR_MISSING, "there is no customer %s", word(c, 1));
+    printf("%s\n", pg_get(&call, 0, 0).at);
     return OK;
 }
 
-static enum err redrive(const struct cascade_options *o, struct pg *pg, struct why *why)
+static enum err redrive(struct command_context *c)
 {
-    struct pg_call call = {.ask = &cascade_redrive, .args = {text_or_null(o->word), text_or_null(o->participant)}};
-    enum err e = ask(pg, &call, why);
+    struct pg_call call = {
+        .ask = &cascade_redrive,
+        .args = {text_or_null(c->word_count > 1 ? word(c, 1) : NULL), text_or_null(option(c, "--participant"))}};
+    enum err e = ask(c, &call);
     if (!e)
         printf("{\"redriven\":%lld}\n", (long long)pg_get_i64(&call, 0, 0));
     return e;
@@ -99,69 +134,61 @@ static enum err redrive(const struct cascade_options *o, struct pg *pg, struct w
 
 static const struct {
     const char *verb;
-    enum err (*run)(const struct cascade_options *o, struct pg *pg, struct why *why);
+    enum err (*run)(struct command_context *c);
 } verbs[] = {{"add", add}, {"list", list}, {"status", status}, {"redrive", redrive}};
 
-/* What is wrong with the order as it was typed; NULL when nothing is. */
-static const char *complaint(const struct cascade_options *o)
+static const char *fault_of_add(const struct command_context *c)
 {
-    bool adds = strcmp(o->verb, "add") == 0, redrives = strcmp(o->verb, "redrive") == 0;
-    int64_t page;
-    if (!adds && !redrives && strcmp(o->verb, "list") != 0 && strcmp(o->verb, "status") != 0)
-        return "say add, list, status or redrive";
-    if (!adds && (o->table || o->column || o->soft || o->scrub || o->page || o->remote || o->past))
-        return "only add takes these options";
-    if (o->participant && !redrives)
-        return "only redrive takes --participant";
-    if (adds && (!o->word || !participant_name_is_sound(str_of(o->word))))
+    const char *table = option(c, "--table"), *column = option(c, "--column"), *page = option(c, "--page");
+    const char *soft = option(c, "--soft-delete"), *scrub = option(c, "--scrub"), *remote = option(c, "--remote");
+    int64_t rows;
+    if (!participant_name_is_sound(str_of(word(c, 1))))
         return "give the participant a name: lower-case letters, digits, - _ .";
-    if (adds && o->remote == (o->table != NULL))
+    if ((remote != NULL) == (table != NULL))
         return "say where it is: either --table NAME --column NAME, or --remote";
-    if (adds && (o->table != NULL) != (o->column != NULL))
+    if ((table != NULL) != (column != NULL))
         return "--table NAME and --column NAME, which holds the customer's id, go together";
-    if (adds && o->remote && (o->soft || o->scrub || o->page))
+    if (remote && (soft || scrub || page))
         return "a remote participant has neither columns nor pages";
-    if (o->scrub && !o->soft)
+    if (scrub && !soft)
         return "--scrub empties columns of rows that --soft-delete keeps";
-    if (o->page && str_to_i64(str_of(o->page), 1, 100000, &page))
+    if (page && str_to_i64(str_of(page), 1, 100000, &rows))
         return "--page is a number of rows from 1 to 100000";
-    if (!adds && o->word && (strcmp(o->verb, "list") == 0 || !str_is_uuid(str_of(o->word))))
-        return "that is no customer's id, a UUID";
     return NULL;
 }
 
-int command_cascade(int argc, char **argv)
+/* What is wrong with the arguments; NULL when nothing is. */
+static const char *fault_of(const struct command_context *c)
 {
-    struct option_rule options[] = {
-        {"--config", true, NULL},      {"--table", true, NULL}, {"--column", true, NULL},
-        {"--soft-delete", true, NULL}, {"--scrub", true, NULL}, {"--page", true, NULL},
-        {"--remote", false, NULL},     {"--past", false, NULL}, {"--participant", true, NULL}};
-    int words;
-    if (options_read(argc, argv, options, COUNT_OF(options), 2, &words))
-        return 2;
-    struct cascade_options o = {.verb = words ? argv[1] : "",
-                                .word = words == 2 ? argv[2] : NULL,
-                                .table = options[1].value,
-                                .column = options[2].value,
-                                .soft = options[3].value,
-                                .scrub = options[4].value,
-                                .page = options[5].value,
-                                .remote = options[6].value != NULL,
-                                .past = options[7].value != NULL,
-                                .participant = options[8].value};
-    const char *wrong = complaint(&o);
-    if (wrong) {
-        fprintf(stderr, "reclaim cascade: %s\n", wrong);
-        return 2;
-    }
-    struct why why = {""};
-    AUTO(settings) struct settings *s = NULL;
-    AUTO(database) struct database db = {0};
-    enum err e = settings_load(options[0].value, &s, &why);
-    if (e || (e = database_open(s, &db, &why)))
-        return command_failed("cascade", &why);
+    static const char *const of_add[] = {"--table", "--column", "--soft-delete", "--scrub",
+                                         "--page",  "--remote", "--past"};
+    const char *verb = word(c, 0);
+    bool adds = strcmp(verb, "add") == 0, lists = strcmp(verb, "list") == 0;
+    bool redrives = strcmp(verb, "redrive") == 0, reports = strcmp(verb, "status") == 0;
+    if (!adds && !redrives && !lists && !reports)
+        return "say add, list, status or redrive";
+    for (size_t i = 0; !adds && i < COUNT_OF(of_add); i++)
+        if (option(c, of_add[i]))
+            return "only add takes these options";
+    if (option(c, "--participant") && !redrives)
+        return "only redrive takes --participant";
+    if (c->format_given && !lists && (!reports || c->word_count > 1))
+        return "--format goes with list, and with status of all";
+    if (!adds && c->word_count > 1 && (lists || !str_is_uuid(str_of(word(c, 1)))))
+        return "that is no customer's id, a UUID";
+    return adds ? fault_of_add(c) : NULL;
+}
+
+enum err cascade_read(struct command_context *c)
+{
+    const char *fault = fault_of(c);
+    return fault ? why_set(&c->why, ERR_INPUT, "%s", fault) : OK;
+}
+
+enum err cascade_command(struct command_context *c)
+{
     for (size_t i = 0; i < COUNT_OF(verbs); i++)
-        if (strcmp(o.verb, verbs[i].verb) == 0)
-            e = verbs[i].run(&o, db.pg, &why);
-    return e ? command_failed("cascade", &why) : 0;
+        if (strcmp(word(c, 0), verbs[i].verb) == 0)
+            return verbs[i].run(c);
+    return ERR_INPUT;
 }

@@ -1,20 +1,39 @@
-/* Subcommands that do one thing and end. Each gets its own arguments, argv[0] being its name, and returns an exit code:
- * 0 done, 1 failed, 2 not understood. */
+/* The functions behind the table of subcommands; those named ..._read check the arguments. */
 #ifndef CLI_COMMANDS_H
 #define CLI_COMMANDS_H
 
-int command_migrate(int argc, char **argv);
-int command_orphans(int argc, char **argv);
-int command_events(int argc, char **argv);
-int command_limits(int argc, char **argv);
-int command_trace(int argc, char **argv);
-int command_locks(int argc, char **argv);
-int command_token(int argc, char **argv);
-int command_key(int argc, char **argv);
-int command_customer(int argc, char **argv); /* show, freeze and recover */
-int command_removal(int argc, char **argv);  /* delete, hold and unhold */
-int command_expire(int argc, char **argv);
-int command_cascade(int argc, char **argv);
-int command_doctor(int argc, char **argv);
+#include "cli/command.h"
+
+enum err migrate_command_read(struct command_context *c);
+enum err migrate_command(struct command_context *c);
+
+enum err customer_read(struct command_context *c); /* for the six that take a customer's id */
+enum err customer_show_command(struct command_context *c);
+enum err customer_freeze_command(struct command_context *c);
+enum err customer_recover_command(struct command_context *c);
+enum err customer_delete_command(struct command_context *c);
+enum err customer_hold_command(struct command_context *c); /* hold and unhold */
+
+enum err expire_read(struct command_context *c);
+enum err expire_command(struct command_context *c);
+enum err cascade_read(struct command_context *c);
+enum err cascade_command(struct command_context *c);
+
+enum err orphans_read(struct command_context *c);
+enum err orphans_command(struct command_context *c);
+enum err trace_read(struct command_context *c);
+enum err trace_command(struct command_context *c);
+enum err limits_read(struct command_context *c);
+enum err limits_command(struct command_context *c);
+enum err locks_command(struct command_context *c);
+
+enum err token_read(struct command_context *c);
+enum err token_command(struct command_context *c);
+enum err key_read(struct command_context *c);
+enum err key_command(struct command_context *c);
+
+enum err events_read(struct command_context *c);
+enum err events_command(struct command_context *c);
+enum err doctor_command(struct command_context *c);
 
 #endif

@@ -1,4 +1,4 @@
-/* show, freeze and recover: one customer from the command line, as the admin API does it. */
+/* show, freeze, recover, delete, hold and unhold: one customer from the command line, as the admin API does it. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -6,83 +6,108 @@
 #include "base/clock.h"
 #include "calls/hangup.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/deletion.h"
 #include "customers/customers.h"
+#include "gate/authenticate.h"
 #include "server/database.h"
 
-static const struct {
-    const char *name;
-    enum customer_event event;
-} changes[] = {{"freeze", CUSTOMER_FREEZES}, {"recover", CUSTOMER_RECOVERS}};
+static const struct actor by_operator = {.kind = "operator"};
 
-static enum err show(struct pg *pg, const char *id, struct why *why)
+static bool is_reason(const char *reason)
 {
-    struct pg_call call = {.ask = &customer_show, .args = {pg_text(id)}};
-    enum err e = pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS);
-    if (e)
-        return why_set(why, e, "the customers cannot be read (%s %s); is the schema up to date? (reclaim migrate)",
-                       err_name(e), call.sqlstate);
-    if (call.rows == 0)
-        return why_set(why, ERR_MISSING, "there is no customer %s", id);
-    printf("%s\n", pg_get(&call, 0, 0).at);
+    return str_trim(str_of(reason)).len > 0 && strlen(reason) <= HOLD_REASON_MAX && str_is_utf8(str_of(reason));
+}
+
+enum err customer_read(struct command_context *c)
+{
+    bool holds = strcmp(c->command->name, "hold") == 0;
+    const char *reason = option(c, "--reason");
+    if (!str_is_uuid(str_of(word(c, 0))))
+        return why_set(&c->why, ERR_INPUT, "which customer? Give its id, a UUID");
+    if (holds && (!reason || !is_reason(reason)))
+        return why_set(&c->why, ERR_INPUT, "say why: --reason TEXT, up to 1000 bytes");
     return OK;
 }
 
-/* As the server does: whoever reads the answer may rely on it at every instance. */
-static void wait_out_lease(int64_t committed_ns)
+/* The reply is delayed by one lease after the commit, as in the server: by then every instance has read the change. */
+static void print_after_lease(int64_t committed_ns, struct str object)
 {
     int64_t left_ns = committed_ns + FROZEN_LEASE_NS - clock_ns();
     if (left_ns > 0)
         nanosleep(&(struct timespec){left_ns / NS_PER_S, left_ns % NS_PER_S}, NULL);
+    printf("%.*s\n", STR_ARGS(object));
 }
 
-static enum err change(struct pg *pg, const char *id, enum customer_event event, struct why *why)
+static enum err nothing_changed(struct command_context *c, enum err e, const char *done)
 {
-    AUTO(arena) struct arena *arena = arena_new(4096, (size_t)1 << 20);
-    struct change_needs needs = {.hangup = &hangup_for_others};
-    struct actor actor = {.kind = "operator"};
-    struct changed changed;
-    enum err e = arena ? OK : ERR_MEMORY;
-    for (int tries = 0; !e && tries < 5; tries++) {
-        e = customer_change(&needs, pg, id, event, &actor, clock_ns() + DATABASE_DEADLINE_NS, arena, &changed);
-        if (e != ERR_CONFLICT)
-            break;
-    }
+    return why_set(&c->why, e, "nothing was %s (%s); is the schema up to date? (reclaim migrate)", done, err_name(e));
+}
+
+enum err customer_show_command(struct command_context *c)
+{
+    struct pg_call call = {.ask = &customer_show, .args = {pg_text(word(c, 0))}};
+    enum err e = command_ask(c, &call);
     if (e)
-        return why_set(why, e, "nothing was changed (%s); is the schema up to date? (reclaim migrate)", err_name(e));
-    if (changed.outcome == CHANGE_UNKNOWN)
-        return why_set(why, ERR_MISSING, "there is no customer %s", id);
-    if (changed.outcome == CHANGE_REFUSED)
-        return why_set(why, ERR_MISSING,
-                       event == CUSTOMER_RECOVERS ? "customer %s is not frozen: there is nothing to recover"
-                                                  : "customer %s has been deleted",
-                       id);
-    wait_out_lease(changed.committed_ns);
-    printf("%.*s\n", STR_ARGS(changed.object));
+        return why_set(&c->why, e, "the customers cannot be read (%s %s); is the schema up to date? (reclaim migrate)",
+                       err_name(e), call.sqlstate);
+    if (call.rows == 0)
+        return why_set(&c->why, ERR_MISSING, "there is no customer %s", word(c, 0));
+    printf("%s\n", pg_get(&call, 0, 0).at);
     return OK;
 }
 
-int command_customer(int argc, char **argv)
+static enum err change(struct command_context *c, enum customer_event event, const char *refusal)
 {
-    struct option_rule options[] = {{"--config", true, NULL}};
-    int words;
-    if (options_read(argc, argv, options, COUNT_OF(options), 1, &words))
-        return 2;
-    if (words != 1 || !str_is_uuid(str_of(argv[1]))) {
-        fprintf(stderr, "reclaim %s: which customer? Give its id, a UUID\n", argv[0]);
-        return 2;
-    }
-    struct why why = {""};
-    AUTO(settings) struct settings *s = NULL;
-    AUTO(database) struct database db = {0};
-    enum err e = settings_load(options[0].value, &s, &why);
-    if (e || (e = database_open(s, &db, &why)))
-        return command_failed(argv[0], &why);
-    e = ERR_INPUT;
-    for (size_t i = 0; i < COUNT_OF(changes); i++)
-        if (strcmp(argv[0], changes[i].name) == 0)
-            e = change(db.pg, argv[1], changes[i].event, &why);
-    if (strcmp(argv[0], "show") == 0)
-        e = show(db.pg, argv[1], &why);
-    return e ? command_failed(argv[0], &why) : 0;
+    struct change_needs needs = {.hangup = &hangup_for_others};
+    struct changed changed;
+    enum err e = customer_change(&needs, c->pg, word(c, 0), event, &by_operator, clock_ns() + DATABASE_DEADLINE_NS,
+                                 c->arena, &changed);
+    if (e)
+        return nothing_changed(c, e, "changed");
+    if (changed.outcome == CHANGE_UNKNOWN)
+        return why_set(&c->why, ERR_MISSING, "there is no customer %s", word(c, 0));
+    if (changed.outcome == CHANGE_REFUSED)
+        return why_set(&c->why, ERR_INPUT, "customer %s %s", word(c, 0), refusal);
+    print_after_lease(changed.committed_ns, changed.object);
+    return OK;
+}
+
+enum err customer_freeze_command(struct command_context *c)
+{
+    return change(c, CUSTOMER_FREEZES, "has been deleted");
+}
+
+enum err customer_recover_command(struct command_context *c)
+{
+    return change(c, CUSTOMER_RECOVERS, "is not frozen: there is nothing to recover");
+}
+
+enum err customer_delete_command(struct command_context *c)
+{
+    struct deletion needs = deletion_of(c);
+    struct deletion_result result = {0};
+    enum err e =
+        customer_delete(&needs, c->pg, word(c, 0), &by_operator, clock_ns() + DATABASE_DEADLINE_NS, c->arena, &result);
+    if (e)
+        return nothing_changed(c, e, "deleted");
+    if (result.outcome == DELETION_UNKNOWN)
+        return why_set(&c->why, ERR_MISSING, "there is no customer %s", word(c, 0));
+    if (result.outcome == DELETION_HELD)
+        return why_set(&c->why, ERR_INPUT, "a legal hold keeps customer %s from being deleted (reclaim unhold ends it)",
+                       word(c, 0));
+    print_after_lease(result.committed_ns, result.object);
+    return OK;
+}
+
+enum err customer_hold_command(struct command_context *c)
+{
+    struct str object;
+    enum err e = customer_legal_hold(c->pg, word(c, 0), option(c, "--reason"), &by_operator,
+                                     clock_ns() + DATABASE_DEADLINE_NS, c->arena, &object);
+    if (e == ERR_MISSING)
+        return why_set(&c->why, e, "there is no customer %s, or no more", word(c, 0));
+    if (e)
+        return nothing_changed(c, e, "changed");
+    printf("%.*s\n", STR_ARGS(object));
+    return OK;
 }

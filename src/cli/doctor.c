@@ -6,31 +6,44 @@
 #include "base/clock.h"
 #include "calls/switch.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 #include "erasure/cascade.h"
 #include "events/broker.h"
 #include "pg/migrate.h"
 #include "server/database.h"
 
 struct examination {
-    int faults, warnings;
+    struct report *report;
+    int failures, warnings;
 };
 
-static void well(const char *what, const char *detail)
+static const struct report_column columns[] = {{.name = "severity", .width = 4}, {.name = "finding"}};
+static const struct report_shape findings_shape = {columns, COUNT_OF(columns), false, "", NULL};
+
+static void note(void *context, const struct finding *finding)
 {
-    printf("ok    %s%s%s\n", what, detail ? ": " : "", detail ? detail : "");
+    static const char *const names[] = {[SEVERITY_OK] = "ok", [SEVERITY_WARNING] = "warn", [SEVERITY_FAILURE] = "FAIL"};
+    struct examination *x = context;
+    x->failures += finding->severity == SEVERITY_FAILURE;
+    x->warnings += finding->severity == SEVERITY_WARNING;
+    report_text(x->report, str_of(names[finding->severity]));
+    report_text(x->report, str_of(finding->sentence));
+}
+
+static void well(struct examination *x, const char *what, const char *detail)
+{
+    char sentence[256];
+    (void)snprintf(sentence, sizeof sentence, "%s%s%s", what, detail ? ": " : "", detail ? detail : "");
+    note(x, &(struct finding){SEVERITY_OK, sentence});
 }
 
 static void warn(struct examination *x, const char *sentence)
 {
-    x->warnings++;
-    printf("warn  %s\n", sentence);
+    note(x, &(struct finding){SEVERITY_WARNING, sentence});
 }
 
 static void fault(struct examination *x, const char *sentence)
 {
-    x->faults++;
-    printf("FAIL  %s\n", sentence);
+    note(x, &(struct finding){SEVERITY_FAILURE, sentence});
 }
 
 static const struct statement server_look = {
@@ -64,7 +77,7 @@ static void look_at_server(struct examination *x, struct pg *pg, const struct se
         fault(x, "the server does not answer questions about itself");
         return;
     }
-    well("database", pg_get(&call, 0, 0).at);
+    well(x, "database", pg_get(&call, 0, 0).at);
     if (pg_get_i64(&call, 0, 1) < 140000)
         fault(x, "PostgreSQL is older than 14: upgrade it");
     if (pg_get_i64(&call, 0, 2) < s->database_connections + 5)
@@ -95,15 +108,15 @@ static void look_at_privileges(struct examination *x, struct pg *pg)
         fault(x, "the privileges cannot be looked at");
         return;
     }
-    int before = x->faults;
+    int before = x->failures;
     for (int i = 0; i < (int)COUNT_OF(lacks); i++) {
         if (!pg_get_bool(&call, 0, i))
             fault(x, lacks[i]);
-        if (i == 0 && x->faults > before)
+        if (i == 0 && x->failures > before)
             break;
     }
-    if (x->faults == before)
-        well("privileges", NULL);
+    if (x->failures == before)
+        well(x, "privileges", NULL);
 }
 
 static const struct statement login_look = {
@@ -150,26 +163,17 @@ static void look_at_schema(struct examination *x, struct pg *pg)
     else if (t.pending || set.applied < set.known)
         fault(x, "the schema is not up to date: run reclaim migrate");
     else
-        well("schema", "up to date");
-}
-
-static void finding(void *context, const char *sentence)
-{
-    struct examination *x = context;
-    if (strstr(sentence, "no index") || strstr(sentence, "foreign key"))
-        warn(x, sentence);
-    else
-        fault(x, sentence);
+        well(x, "schema", "up to date");
 }
 
 static void look_at_ownership(struct examination *x, struct pg *pg, const struct settings *s)
 {
     struct why why = {""};
-    int before = x->faults + x->warnings;
-    if (database_check_ownership(pg, s->ownership.at, s->ownership.count, finding, x, &why))
+    int before = x->failures + x->warnings;
+    if (database_check_ownership(pg, s->ownership.at, s->ownership.count, note, x, &why))
         fault(x, why.text);
-    else if (x->faults + x->warnings == before)
-        well("ownership tables", "indexed, with foreign keys to auth.users");
+    else if (x->failures + x->warnings == before)
+        well(x, "ownership tables", "indexed, with foreign keys to auth.users");
 }
 
 static const struct statement lock_look = {
@@ -184,14 +188,14 @@ static void look_at_row_security(struct examination *x, struct pg *pg, const str
 {
     struct pg_call lock = {.ask = &lock_look};
     struct why why = {""};
-    int before = x->faults;
-    enum err e = database_check_row_security(pg, s->ownership.at, s->ownership.count, finding, x, &why);
+    int before = x->failures;
+    enum err e = database_check_row_security(pg, s->ownership.at, s->ownership.count, note, x, &why);
     if (e && e != ERR_MISSING)
         fault(x, why.text);
     if (e || pg_ask(pg, &lock, clock_ns() + DATABASE_DEADLINE_NS))
         return;
-    if (x->faults == before)
-        well("row security", "hides nothing from this role");
+    if (x->failures == before)
+        well(x, "row security", "hides nothing from this role");
     if (!pg_get_bool(&lock, 0, 0))
         warn(x, "the owner of schema reclaim may not lock rows of auth.users, so a login can be deleted while its "
                 "customer is being created: docs/security.md has the grants");
@@ -206,7 +210,7 @@ static void look_at_statements(struct examination *x, struct pg *pg, const struc
     else if (database_check_statements(pg, &orphans, &why))
         fault(x, why.text);
     else
-        well("statements", "agree with the schema");
+        well(x, "statements", "agree with the schema");
     orphan_statements_free(&orphans);
 }
 
@@ -219,7 +223,7 @@ static void look_at_pooler(struct examination *x, const struct settings *s)
     if (!pg || pg_connect(pg, clock_ns() + DATABASE_DEADLINE_NS, &why))
         fault(x, why.text);
     else
-        well("pooler", pg_is_pooled(pg) ? "found; statements are sent unnamed" : "none between here and the server");
+        well(x, "pooler", pg_is_pooled(pg) ? "found; statements are sent unnamed" : "none between here and the server");
 }
 
 static const struct statement dead_look = {
@@ -237,7 +241,7 @@ static void look_at_mail(struct examination *x, struct pg *pg, const struct sett
         warn(x, "no mail provider is set, so no code can be sent but in a demonstration (serve --demo): set "
                 "RECLAIM_MAIL_FROM and RECLAIM_RESEND_API_KEY, RECLAIM_SENDGRID_API_KEY or RECLAIM_SMTP_URL");
     else
-        well("mail", "a provider is set");
+        well(x, "mail", "a provider is set");
     if (pg_ask(pg, &dead, clock_ns() + DATABASE_DEADLINE_NS) == OK && pg_get_i64(&dead, 0, 0) > 0)
         warn(x, "mails were given up: SELECT * FROM reclaim.work_items WHERE state = 'dead' tells why");
 }
@@ -256,7 +260,7 @@ static void look_at_broker(struct examination *x, struct pg *pg, const struct se
     const char *missing = NULL;
     char sentence[640];
     if (!s->amqp_url) {
-        well("broker", "none set; events stay in reclaim.event_outbox");
+        well(x, "broker", "none set; events stay in reclaim.event_outbox");
         return;
     }
     AUTO(broker) struct broker *b = broker_new(s->amqp_url, &why);
@@ -268,7 +272,7 @@ static void look_at_broker(struct examination *x, struct pg *pg, const struct se
                  "the broker has no %s yet: a server makes it when it starts, if its user may configure it", missing);
         warn(x, sentence);
     } else {
-        well("broker", "reached; exchange and queues are there");
+        well(x, "broker", "reached; exchange and queues are there");
     }
     if (pg_ask(pg, &returned, clock_ns() + DATABASE_DEADLINE_NS) == OK && pg_get_i64(&returned, 0, 0) > 0)
         warn(x, "events found no queue: bind one to the exchange reclaim.events, then run reclaim events redrive");
@@ -291,7 +295,7 @@ static const struct statement expiry_look = {
 static void look_at_expiry(struct examination *x, struct pg *pg, const struct settings *s)
 {
     char words[1024];
-    int before = x->faults + x->warnings;
+    int before = x->failures + x->warnings;
     struct pg_call look = {.ask = &expiry_look, .args = {pg_i64(s->cascade_deadline_ms)}}, all = {.ask = &cascade_list};
     if (pg_ask(pg, &look, clock_ns() + DATABASE_DEADLINE_NS)) {
         fault(x, "what expiry needs cannot be looked at: run reclaim migrate");
@@ -313,8 +317,8 @@ static void look_at_expiry(struct examination *x, struct pg *pg, const struct se
         (void)snprintf(words, sizeof words, "participant %s: %s", pg_get(&all, i, 0).at, pg_get(&all, i, 7).at);
         fault(x, words);
     }
-    if (x->faults + x->warnings == before)
-        well("expiry", all.rows ? "every participant of the cascade is fit" : "nobody takes part in the cascade");
+    if (x->failures + x->warnings == before)
+        well(x, "expiry", all.rows ? "every participant of the cascade is fit" : "nobody takes part in the cascade");
 }
 
 static void look_at_switch(struct examination *x, const struct settings *s)
@@ -324,45 +328,57 @@ static void look_at_switch(struct examination *x, const struct settings *s)
     if (!s->switch_rpc_url)
         return;
     if (!kamailio_version(s->switch_rpc_url, clock_ns() + 5 * NS_PER_S, version, &why)) {
-        well("switch", version);
+        well(x, "switch", version);
         return;
     }
     (void)why_set(&why, ERR_CLOSED, "the switch of RECLAIM_SWITCH_RPC_URL hangs up no calls: %s", why.text);
     fault(x, why.text);
 }
 
-int command_doctor(int argc, char **argv)
+static void look_at_database(struct examination *x, struct pg *pg, const struct settings *s)
 {
-    struct option_rule options[] = {{"--config", true, NULL}};
-    if (options_read(argc, argv, options, COUNT_OF(options), 0, NULL))
-        return 2;
-    struct examination x = {0};
+    look_at_server(x, pg, s);
+    look_at_privileges(x, pg);
+    look_at_schema(x, pg);
+    look_at_login(x, pg);
+    look_at_ownership(x, pg, s);
+    look_at_row_security(x, pg, s);
+    look_at_statements(x, pg, s);
+    look_at_pooler(x, s);
+    look_at_mail(x, pg, s);
+    look_at_broker(x, pg, s);
+    look_at_expiry(x, pg, s);
+}
+
+static void look_at_all(struct examination *x, const char *config)
+{
     struct why why = {""};
     AUTO(settings) struct settings *s = NULL;
     AUTO(database) struct database db = {0};
-    if (settings_load(options[0].value, &s, &why)) {
-        fault(&x, why.text);
-    } else {
-        well("settings", NULL);
-        for (size_t i = 0; i < s->warnings.count; i++)
-            warn(&x, s->warnings.at[i]);
-        look_at_switch(&x, s);
-        if (database_open(s, &db, &why)) {
-            fault(&x, why.text);
-        } else {
-            look_at_server(&x, db.pg, s);
-            look_at_privileges(&x, db.pg);
-            look_at_schema(&x, db.pg);
-            look_at_login(&x, db.pg);
-            look_at_ownership(&x, db.pg, s);
-            look_at_row_security(&x, db.pg, s);
-            look_at_statements(&x, db.pg, s);
-            look_at_pooler(&x, s);
-            look_at_mail(&x, db.pg, s);
-            look_at_broker(&x, db.pg, s);
-            look_at_expiry(&x, db.pg, s);
-        }
+    if (settings_load(config, &s, &why)) {
+        fault(x, why.text);
+        return;
     }
-    printf("%d failed, %d warning%s\n", x.faults, x.warnings, x.warnings == 1 ? "" : "s");
-    return x.faults ? 1 : 0;
+    well(x, "settings", NULL);
+    for (size_t i = 0; i < s->warnings.count; i++)
+        warn(x, s->warnings.at[i]);
+    look_at_switch(x, s);
+    if (database_open(s, &db, &why))
+        fault(x, why.text);
+    else
+        look_at_database(x, db.pg, s);
+}
+
+/* Settings that are wrong and a database that is away are findings too, so this command opens both by itself. */
+enum err doctor_command(struct command_context *c)
+{
+    AUTO(report) struct report *report = report_new(&findings_shape, c->format);
+    struct examination x = {.report = report};
+    look_at_all(&x, c->config);
+    enum err e = report_print(report, &c->why);
+    if (e)
+        return e;
+    if (c->format == REPORT_TABLE)
+        printf("%d failed, %d warning%s\n", x.failures, x.warnings, x.warnings == 1 ? "" : "s");
+    return x.failures ? ERR_DATABASE : OK;
 }

@@ -1,5 +1,4 @@
 /* `reclaim events`: the outbox as it fills, and what could not be delivered. */
-#include <inttypes.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,57 +7,59 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 #include "events/broker.h"
 #include "events/outbox.h"
 #include "server/database.h"
 
 #define PAGE 2000
-#define LOOK_AGAIN 1000 /* positions before the newest: who drew one of them may commit late */
+#define READ_AGAIN 1000 /* positions before the newest: a transaction that drew one of them may commit late */
 #define REMEMBERED 4096
-#define LOOK_EVERY_MS 250
+#define READ_EVERY_MS 250
 #define EVENT_CEILING ((size_t)4 * 1024 * 1024)
 #define CONFIRM_NS (30 * NS_PER_S)
 
-static int64_t soon(void)
-{
-    return clock_ns() + DATABASE_DEADLINE_NS;
-}
-
 /* --- tail --- */
 
+static const struct report_column tail_columns[] = {
+    {.name = "position", .kind = REPORT_NUMBER, .width = 8},
+    {.name = "time", .width = 27},
+    {.name = "type", .width = 18},
+    {.name = "customer_id", .width = 36},
+    {.name = "sequence", .kind = REPORT_NUMBER},
+};
+static const struct report_shape tail_shape = {tail_columns, COUNT_OF(tail_columns), false, "", NULL};
+
 struct tail {
-    struct pg *pg;
-    bool table;
+    struct report *report; /* NULL: a CloudEvent a line */
     int64_t start, last;
     int64_t printed[REMEMBERED]; /* by position */
 };
 
-static enum err print_event(struct tail *t, const struct pg_call *rows, int row)
+static enum err print_event(struct tail *t, const struct pg_call *rows, int row, struct why *why)
 {
-    if (t->table) {
-        printf("%8" PRId64 "  %s  %-18s  %s  %" PRId64 "\n", pg_get_i64(rows, row, EVENT_POSITION),
-               pg_get(rows, row, EVENT_TIME).at, pg_get(rows, row, EVENT_TYPE).at, pg_get(rows, row, EVENT_CUSTOMER).at,
-               pg_get_i64(rows, row, EVENT_SEQUENCE));
-    } else {
-        AUTO(buf) struct buf line = buf_new(EVENT_CEILING);
-        outbox_write_event(rows, row, &line);
-        buf_addz(&line, "\n");
-        struct str text = buf_str(&line);
-        if (text.at)
-            fwrite(text.at, 1, text.len, stdout);
+    static const int shown[] = {EVENT_POSITION, EVENT_TIME, EVENT_TYPE, EVENT_CUSTOMER, EVENT_SEQUENCE};
+    if (t->report) {
+        for (size_t i = 0; i < COUNT_OF(shown); i++)
+            report_text(t->report, pg_get(rows, row, shown[i]));
+        return report_flush(t->report, why);
     }
-    return fflush(stdout) == 0 ? OK : ERR_CLOSED;
+    AUTO(buf) struct buf line = buf_new(EVENT_CEILING);
+    outbox_write_event(rows, row, &line);
+    buf_addz(&line, "\n");
+    struct str text = buf_str(&line);
+    if (text.at)
+        fwrite(text.at, 1, text.len, stdout);
+    return fflush(stdout) == 0 ? OK : why_set(why, ERR_CLOSED, "the output could not be written");
 }
 
-/* Everything behind `after` that was not printed yet; *ret_rows tells whether there may be more. */
-static enum err print_page(struct tail *t, int64_t after, int *ret_rows, struct why *why)
+/* Prints everything behind `after` that was not printed before; *ret_rows == PAGE: there may be more. */
+static enum err print_page(struct command_context *c, struct tail *t, int64_t after, int *ret_rows)
 {
     struct pg_call page = {.ask = &outbox_after, .args = {pg_i64(after), pg_i64(PAGE)}};
-    enum err e = pg_ask(t->pg, &page, soon());
+    enum err e = command_ask(c, &page);
     if (e)
-        return why_set(why, e, "the outbox cannot be read (%s %s)", err_name(e), page.sqlstate);
-    for (int i = 0; i < page.rows; i++) {
+        return why_set(&c->why, e, "the outbox cannot be read (%s %s)", err_name(e), page.sqlstate);
+    for (int i = 0; !e && i < page.rows; i++) {
         int64_t position = pg_get_i64(&page, i, EVENT_POSITION);
         int64_t *printed = &t->printed[position % REMEMBERED];
         if (*printed == position)
@@ -66,48 +67,54 @@ static enum err print_page(struct tail *t, int64_t after, int *ret_rows, struct 
         *printed = position;
         if (position > t->last)
             t->last = position;
-        if (print_event(t, &page, i))
-            return why_set(why, ERR_CLOSED, "the output could not be written");
+        e = print_event(t, &page, i, &c->why);
     }
     *ret_rows = page.rows;
-    return OK;
+    return e;
 }
 
-static enum err follow(struct tail *t, struct why *why)
+/* Until the reader of a pipe has closed it. A page that failed with a conflict is read again at the next turn. */
+static enum err follow(struct command_context *c, struct tail *t)
 {
     for (;;) {
-        int64_t from = t->last - LOOK_AGAIN > t->start ? t->last - LOOK_AGAIN : t->start;
+        int64_t from = t->last - READ_AGAIN > t->start ? t->last - READ_AGAIN : t->start;
         int rows = 0;
-        enum err e = print_page(t, from, &rows, why);
+        enum err e = print_page(c, t, from, &rows);
         while (!e && rows == PAGE)
-            e = print_page(t, t->last, &rows, why);
-        if (e)
+            e = print_page(c, t, t->last, &rows);
+        if (e && e != ERR_CONFLICT)
             return e;
-        struct pollfd reader = {1, 0, 0}; /* a pipe whose reader is gone ends this too */
-        if (poll(&reader, 1, LOOK_EVERY_MS) > 0 && (reader.revents & (POLLERR | POLLNVAL)))
+        struct pollfd reader = {1, 0, 0};
+        if (poll(&reader, 1, READ_EVERY_MS) > 0 && (reader.revents & (POLLERR | POLLNVAL)))
             return OK;
     }
 }
 
-static enum err tail_from(struct pg *pg, const char *from, bool table, struct why *why)
+static enum err find_start(struct command_context *c, int64_t *ret)
 {
-    struct tail *t = calloc(1, sizeof *t);
+    const char *from = option(c, "--from");
+    struct pg_call newest = {.ask = &outbox_newest};
+    if (from)
+        return str_to_i64(str_of(from), 0, INT64_MAX, ret);
+    enum err e = command_ask(c, &newest);
+    if (e)
+        return why_set(&c->why, e, "the outbox cannot be read (%s %s)", err_name(e), newest.sqlstate);
+    *ret = pg_get_i64(&newest, 0, 0);
+    return OK;
+}
+
+static enum err tail(struct command_context *c)
+{
+    bool json = !c->format_given || c->format == REPORT_JSON;
+    AUTO(report) struct report *report = json ? NULL : report_new(&tail_shape, c->format);
+    struct tail *t = json || report ? calloc(1, sizeof *t) : NULL;
     if (!t)
-        return why_set(why, ERR_MEMORY, "no memory");
-    *t = (struct tail){.pg = pg, .table = table};
-    enum err e = OK;
-    if (from) {
-        e = str_to_i64(str_of(from), 0, INT64_MAX, &t->start);
-    } else {
-        struct pg_call newest = {.ask = &outbox_newest};
-        if ((e = pg_ask(pg, &newest, soon())))
-            e = why_set(why, e, "the outbox cannot be read (%s %s)", err_name(e), newest.sqlstate);
-        else
-            t->start = pg_get_i64(&newest, 0, 0);
-    }
+        return why_set(&c->why, ERR_MEMORY, "no memory");
+    t->report = report;
+    enum err e = find_start(c, &t->start);
     t->last = t->start;
     if (!e)
-        e = follow(t, why);
+        e = follow(c, t);
     free(t);
     return e;
 }
@@ -131,17 +138,45 @@ static enum err open_broker(const struct settings *s, struct broker **ret, struc
     return OK;
 }
 
-static enum err list_events(struct pg *pg, int64_t *count, struct why *why)
+/* What people read is one text: of an event what it was, of a receipt the reason and the message. */
+static const struct report_column dead_columns[] = {
+    {.name = "kind", .width = 7},
+    {.name = "id"},
+    {.name = "returned_at", .where = IN_DATA},
+    {.name = "type", .where = IN_DATA},
+    {.name = "customer_id", .where = IN_DATA},
+    {.name = "sequence", .kind = REPORT_NUMBER, .where = IN_DATA},
+    {.name = "reason", .where = IN_DATA},
+    {.name = "message", .where = IN_DATA},
+    {.name = "what", .where = IN_TABLE},
+};
+static const struct report_shape dead_shape = {dead_columns, COUNT_OF(dead_columns), false, "-", NULL};
+
+static void add_event(struct report *r, const struct pg_call *page, int row)
+{
+    AUTO(buf) struct buf what = buf_new(4096);
+    buf_addf(&what, "%s  %s of %s, sequence %s: no queue was bound for it", pg_get(page, row, 5).at,
+             pg_get(page, row, 2).at, pg_get(page, row, 3).at, pg_get(page, row, 4).at);
+    report_text(r, STR("event"));
+    report_text(r, pg_get(page, row, 1));
+    report_text(r, pg_get(page, row, 5));
+    for (int column = 2; column <= 4; column++)
+        report_text(r, pg_get(page, row, column));
+    report_text(r, STR("no queue was bound for it"));
+    report_null(r);
+    report_text(r, buf_str(&what));
+}
+
+static enum err list_events(struct command_context *c, struct report *r, int64_t *count)
 {
     for (int64_t after = 0;;) {
         struct pg_call page = {.ask = &outbox_list_returned, .args = {pg_i64(after), pg_i64(PAGE)}};
-        enum err e = pg_ask(pg, &page, soon());
+        enum err e = command_ask(c, &page);
         if (e)
-            return why_set(why, e, "the returned events cannot be read (%s %s)", err_name(e), page.sqlstate);
+            return why_set(&c->why, e, "the returned events cannot be read (%s %s)", err_name(e), page.sqlstate);
         for (int i = 0; i < page.rows; i++) {
             after = pg_get_i64(&page, i, 0);
-            printf("event    %s  %s  %s of %s, sequence %s: no queue was bound for it\n", pg_get(&page, i, 1).at,
-                   pg_get(&page, i, 5).at, pg_get(&page, i, 2).at, pg_get(&page, i, 3).at, pg_get(&page, i, 4).at);
+            add_event(r, &page, i);
         }
         *count += page.rows;
         if (page.rows < PAGE)
@@ -149,42 +184,55 @@ static enum err list_events(struct pg *pg, int64_t *count, struct why *why)
     }
 }
 
-/* As JSON text, so that nothing in it can move the cursor of whoever looks. */
-static void print_receipt(const struct broker_delivery *d)
+/* The text is two JSON strings, each cut after 300 bytes. */
+static void add_receipt(struct report *r, const struct broker_delivery *d)
 {
-    AUTO(buf) struct buf line = buf_new(65536);
-    struct json_writer w = json_to(&line);
+    AUTO(buf) struct buf what = buf_new(65536);
+    struct json_writer w = json_to(&what);
     json_str_cut(&w, str_of(d->reason), 300);
-    buf_addz(&line, ": ");
-    w = json_to(&line);
+    buf_addz(&what, ": ");
+    w = json_to(&what);
     json_str_cut(&w, d->body, 300);
-    printf("receipt  %s  %.*s\n", d->id[0] ? d->id : "-", STR_ARGS(buf_str(&line)));
+    report_text(r, STR("receipt"));
+    report_text(r, d->id[0] ? str_of(d->id) : (struct str){0});
+    for (int column = 2; column <= 5; column++)
+        report_null(r);
+    report_text(r, str_of(d->reason));
+    report_text(r, d->body);
+    report_text(r, buf_str(&what));
 }
 
 /* Left unacknowledged: all of it goes back when the connection ends. */
-static enum err list_receipts(struct broker *b, int64_t *count, struct why *why)
+static enum err list_receipts(struct command_context *c, struct broker *b, struct report *r, int64_t *count)
 {
     for (;;) {
         struct broker_delivery d;
-        enum err e = broker_get(b, RECEIPTS_DEAD_QUEUE, &d, why);
+        enum err e = broker_get(b, RECEIPTS_DEAD_QUEUE, &d, &c->why);
         if (e)
             return e == ERR_MISSING ? OK : e;
-        print_receipt(&d);
+        add_receipt(r, &d);
         broker_release(&d);
         ++*count;
     }
 }
 
-static enum err list_dead(const struct settings *s, struct pg *pg, struct why *why)
+static void print_counts(int64_t events, int64_t receipts, const char *done)
+{
+    printf("%lld event%s, %lld receipt%s%s\n", (long long)events, events == 1 ? "" : "s", (long long)receipts,
+           receipts == 1 ? "" : "s", done);
+}
+
+static enum err list_dead(struct command_context *c)
 {
     int64_t events = 0, receipts = 0;
     AUTO(broker) struct broker *b = NULL;
-    enum err e = list_events(pg, &events, why);
-    if (e || (e = open_broker(s, &b, why)) || (b && (e = list_receipts(b, &receipts, why))))
+    AUTO(report) struct report *r = report_new(&dead_shape, c->format);
+    enum err e = list_events(c, r, &events);
+    if (e || (e = open_broker(c->settings, &b, &c->why)) || (b && (e = list_receipts(c, b, r, &receipts))))
         return e;
-    printf("%" PRId64 " event%s, %" PRId64 " receipt%s\n", events, events == 1 ? "" : "s", receipts,
-           receipts == 1 ? "" : "s");
-    return OK;
+    if ((e = report_print(r, &c->why)) == OK && c->format == REPORT_TABLE)
+        print_counts(events, receipts, "");
+    return e;
 }
 
 static enum err send_again(struct broker *out, const struct broker_delivery *d, struct why *why)
@@ -222,64 +270,49 @@ static enum err redrive_receipts(struct broker *in, struct broker *out, const ch
     return e;
 }
 
-static enum err redrive(const struct settings *s, struct pg *pg, const char *id, struct why *why)
+static enum err redrive(struct command_context *c)
 {
+    const char *id = c->word_count > 1 ? word(c, 1) : NULL;
     struct pg_call again = {.ask = &outbox_redrive, .args = {id ? pg_text(id) : pg_null()}};
     int64_t receipts = 0;
     AUTO(broker) struct broker *in = NULL;
     AUTO(broker) struct broker *out = NULL;
-    enum err e = pg_ask(pg, &again, soon());
+    enum err e = command_ask(c, &again);
     if (e)
-        return why_set(why, e, "the events could not be marked (%s %s)", err_name(e), again.sqlstate);
+        return why_set(&c->why, e, "the events could not be marked (%s %s)", err_name(e), again.sqlstate);
     int64_t events = pg_get_i64(&again, 0, 0);
     bool found = id && events > 0;
-    if (!found && ((e = open_broker(s, &in, why)) || (e = open_broker(s, &out, why)) ||
-                   (in && (e = redrive_receipts(in, out, id, &receipts, why)))))
+    if (!found && ((e = open_broker(c->settings, &in, &c->why)) || (e = open_broker(c->settings, &out, &c->why)) ||
+                   (in && (e = redrive_receipts(in, out, id, &receipts, &c->why)))))
         return e;
     if (id && events + receipts == 0)
-        return why_set(why, ERR_MISSING, "there is no dead letter %s", id);
-    printf("%" PRId64 " event%s, %" PRId64 " receipt%s sent again\n", events, events == 1 ? "" : "s", receipts,
-           receipts == 1 ? "" : "s");
+        return why_set(&c->why, ERR_MISSING, "there is no dead letter %s", id);
+    print_counts(events, receipts, " sent again");
     return OK;
 }
 
 /* --- the command --- */
 
-static int misused(const char *sentence)
+enum err events_read(struct command_context *c)
 {
-    fprintf(stderr, "reclaim events: %s\n", sentence);
-    return 2;
+    const char *verb = word(c, 0), *from = option(c, "--from");
+    bool tails = strcmp(verb, "tail") == 0, lists = strcmp(verb, "dead") == 0;
+    int64_t position;
+    if (!tails && !lists && strcmp(verb, "redrive") != 0)
+        return why_set(&c->why, ERR_INPUT, "say tail, dead or redrive [ID]");
+    if (c->word_count > 1 && (tails || lists || !str_is_uuid(str_of(word(c, 1)))))
+        return why_set(&c->why, ERR_INPUT, "only redrive takes an id, a UUID as dead shows it");
+    if (from && !tails)
+        return why_set(&c->why, ERR_INPUT, "--from goes with tail");
+    if (c->format_given && !tails && !lists)
+        return why_set(&c->why, ERR_INPUT, "--format goes with tail and dead");
+    if (from && str_to_i64(str_of(from), 0, INT64_MAX, &position))
+        return why_set(&c->why, ERR_INPUT, "--from takes a position, a number from 0 on");
+    return OK;
 }
 
-int command_events(int argc, char **argv)
+enum err events_command(struct command_context *c)
 {
-    struct option_rule options[] = {{"--config", true, NULL}, {"--from", true, NULL}, {"--format", true, NULL}};
-    int words;
-    if (options_read(argc, argv, options, COUNT_OF(options), 2, &words))
-        return 2;
-    const char *verb = words ? argv[1] : "", *id = words == 2 ? argv[2] : NULL;
-    const char *from = options[1].value, *format = options[2].value ? options[2].value : "json";
-    bool tail = strcmp(verb, "tail") == 0, dead = strcmp(verb, "dead") == 0;
-    int64_t position;
-    if (!tail && !dead && strcmp(verb, "redrive") != 0)
-        return misused("say tail, dead or redrive [ID]");
-    if (id && (tail || dead || !str_is_uuid(str_of(id))))
-        return misused("only redrive takes an id, a UUID as dead shows it");
-    if ((from || options[2].value) && !tail)
-        return misused("--from and --format go with tail");
-    if (from && str_to_i64(str_of(from), 0, INT64_MAX, &position))
-        return misused("--from takes a position, a number from 0 on");
-    if (strcmp(format, "json") != 0 && strcmp(format, "table") != 0)
-        return misused("--format is json or table");
-
-    struct why why = {""};
-    AUTO(settings) struct settings *s = NULL;
-    AUTO(database) struct database db = {0};
-    enum err e = settings_load(options[0].value, &s, &why);
-    if (e || (e = database_open(s, &db, &why)))
-        return command_failed("events", &why);
-    e = tail   ? tail_from(db.pg, from, strcmp(format, "table") == 0, &why)
-        : dead ? list_dead(s, db.pg, &why)
-               : redrive(s, db.pg, id, &why);
-    return e ? command_failed("events", &why) : 0;
+    const char *verb = word(c, 0);
+    return strcmp(verb, "tail") == 0 ? tail(c) : strcmp(verb, "dead") == 0 ? list_dead(c) : redrive(c);
 }

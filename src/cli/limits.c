@@ -1,102 +1,132 @@
+/* `reclaim limits`: how much of each rate limit a client, an address or everyone has used, and forgetting it. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/email.h"
 #include "cli/commands.h"
-#include "cli/options.h"
 #include "limits/store.h"
 #include "server/database.h"
 
 #define TIERS_OF_KEY_MAX 3
 
-/* "ip:ADDRESS" and so on: every tier that counts under it. */
-static enum err counted_named(struct str key, const struct digest *identifier_key, struct counted *into,
-                              size_t *ret_count, struct why *why)
-{
-    struct str subject = key, kind;
-    AUTO(arena) struct arena *arena = arena_new(1024, 65536);
+struct limits_key { /* what "ip:ADDRESS" and so on names */
+    enum { KEY_GLOBAL, KEY_IP, KEY_EMAIL } kind;
     struct ip ip;
     struct str email;
-    if (str_eq(key, STR("global"))) {
-        into[0] = counted_globally();
-        *ret_count = 1;
+};
+
+static enum err key_parse(struct arena *arena, struct str text, struct limits_key *ret)
+{
+    struct str subject = text, kind;
+    if (str_eq(text, STR("global"))) {
+        ret->kind = KEY_GLOBAL;
         return OK;
     }
-    if (!arena || !str_split(&subject, ':', &kind))
-        return why_set(why, ERR_INPUT, "no key was given");
-    *ret_count = 3;
-    if (str_eq(kind, STR("ip")) && ip_parse(subject, &ip) == OK) {
-        into[0] = counted_by_ip(TIER_IP, identifier_key, &ip);
-        into[1] = counted_by_ip(TIER_PROBE, identifier_key, &ip);
-        into[2] = counted_by_ip(TIER_LOGIN_IP, identifier_key, &ip);
-        return OK;
-    }
-    if (str_eq(kind, STR("email")) && email_normalise(arena, subject, &email) == OK) {
-        into[0] = counted_by_email(TIER_EMAIL, identifier_key, email);
-        into[1] = counted_by_email(TIER_EMAIL_VALIDATE, identifier_key, email);
-        into[2] = counted_by_email(TIER_LOGIN, identifier_key, email);
-        return OK;
-    }
-    return why_set(why, ERR_INPUT, "\"%.*s\" is not ip:ADDRESS, email:ADDRESS or global", STR_ARGS(key));
+    if (!str_split(&subject, ':', &kind))
+        return ERR_INPUT;
+    ret->kind = str_eq(kind, STR("ip")) ? KEY_IP : KEY_EMAIL;
+    if (ret->kind == KEY_IP)
+        return ip_parse(subject, &ret->ip);
+    return str_eq(kind, STR("email")) ? email_normalise(arena, subject, &ret->email) : ERR_INPUT;
 }
 
-static enum err show(struct pg *pg, const struct counted *c, const struct limit *limit)
+enum err limits_read(struct command_context *c)
 {
-    if (limit->requests == 0) {
-        printf("%-15s off\n", tier_name(c->tier));
-        return OK;
-    }
-    struct limit_state state;
-    enum err e = limits_look(pg, c, limit, clock_ns() + DATABASE_DEADLINE_NS, &state);
-    if (e)
-        return e;
-    int64_t left = state.count < limit->requests ? limit->requests - state.count : 0;
-    printf("%-15s %lld of %lld in %lld s, %lld left", tier_name(c->tier), (long long)state.count,
-           (long long)limit->requests, (long long)limit->seconds, (long long)left);
-    if (state.wait_us)
-        printf(", one more in %lld s", (long long)((state.wait_us + 999999) / 1000000));
-    putchar('\n');
+    bool shows = strcmp(word(c, 0), "show") == 0, resets = strcmp(word(c, 0), "reset") == 0;
+    struct limits_key *key = arena_take(c->arena, sizeof *key);
+    if (c->word_count != 2 || (!shows && !resets))
+        return why_set(&c->why, ERR_INPUT, "say show KEY or reset KEY; KEY is ip:ADDRESS, email:ADDRESS or global");
+    if (!key || key_parse(c->arena, str_of(word(c, 1)), key))
+        return why_set(&c->why, ERR_INPUT, "\"%s\" is not ip:ADDRESS, email:ADDRESS or global", word(c, 1));
+    if (c->format_given && !shows)
+        return why_set(&c->why, ERR_INPUT, "--format goes with show");
+    c->input = key;
     return OK;
 }
 
-int command_limits(int argc, char **argv)
+/* Every tier that counts under the key. */
+static size_t counted_under(const struct limits_key *key, const struct digest *identifier_key,
+                            struct counted into[TIERS_OF_KEY_MAX])
 {
-    struct option_rule options[] = {{"--config", true, NULL}};
-    int words;
-    if (options_read(argc, argv, options, COUNT_OF(options), 2, &words))
-        return 2;
-    bool reset = words == 2 && strcmp(argv[1], "reset") == 0;
-    if (words != 2 || (!reset && strcmp(argv[1], "show") != 0)) {
-        fprintf(stderr, "reclaim limits: say show KEY or reset KEY; KEY is ip:ADDRESS, email:ADDRESS or global\n");
-        return 2;
+    switch (key->kind) {
+    case KEY_IP:
+        into[0] = counted_by_ip(TIER_IP, identifier_key, &key->ip);
+        into[1] = counted_by_ip(TIER_PROBE, identifier_key, &key->ip);
+        into[2] = counted_by_ip(TIER_LOGIN_IP, identifier_key, &key->ip);
+        return 3;
+    case KEY_EMAIL:
+        into[0] = counted_by_email(TIER_EMAIL, identifier_key, key->email);
+        into[1] = counted_by_email(TIER_EMAIL_VALIDATE, identifier_key, key->email);
+        into[2] = counted_by_email(TIER_LOGIN, identifier_key, key->email);
+        return 3;
+    default:
+        into[0] = counted_globally();
+        return 1;
     }
+}
 
-    struct why why = {""};
-    AUTO(settings) struct settings *s = NULL;
-    AUTO(database) struct database db = {0};
-    struct digest identifier_key;
-    struct counted charges[TIERS_OF_KEY_MAX] = {{0}};
-    size_t count = 0;
-    if (settings_load(options[0].value, &s, &why) || database_identifier_key(s, &identifier_key, &why))
-        return command_failed("limits", &why);
-    if (counted_named(str_of(argv[2]), &identifier_key, charges, &count, &why)) {
-        (void)command_failed("limits", &why);
-        return 2;
+static const struct report_column columns[] = {
+    {.name = "tier", .width = 14},
+    {.name = "requests", .kind = REPORT_NUMBER, .where = IN_DATA},
+    {.name = "limit", .kind = REPORT_NUMBER, .where = IN_DATA},
+    {.name = "window_seconds", .kind = REPORT_NUMBER, .where = IN_DATA},
+    {.name = "left", .kind = REPORT_NUMBER, .where = IN_DATA},
+    {.name = "wait_seconds", .kind = REPORT_NUMBER, .where = IN_DATA},
+    {.name = "what", .where = IN_TABLE},
+};
+static const struct report_shape limits_shape = {columns, COUNT_OF(columns), false, "", NULL};
+
+/* A tier that is off has its name and nothing else. */
+static void add_off(struct report *r)
+{
+    for (int column = 1; column <= 5; column++)
+        report_null(r);
+    report_text(r, STR("off"));
+}
+
+static enum err add_tier(struct command_context *c, struct report *r, const struct counted *counted,
+                         const struct limit *limit)
+{
+    struct limit_state state;
+    report_text(r, str_of(tier_name(counted->tier)));
+    if (limit->requests == 0) {
+        add_off(r);
+        return OK;
     }
-    if (database_open(s, &db, &why) || database_same_key(s, db.pg, &why))
-        return command_failed("limits", &why);
-    struct tier_table tiers = settings_tiers(s);
-    for (size_t i = 0; i < count; i++) {
-        enum err e = reset ? limits_reset(db.pg, &charges[i], clock_ns() + DATABASE_DEADLINE_NS)
-                           : show(db.pg, &charges[i], &tiers.of[charges[i].tier]);
-        if (e) {
-            why_set(&why, e, "the counts cannot be reached (%s); is the schema up to date? (reclaim migrate)",
-                    err_name(e));
-            return command_failed("limits", &why);
-        }
-    }
-    if (reset)
-        printf("reset\n");
-    return 0;
+    enum err e = limits_look(c->pg, counted, limit, clock_ns() + DATABASE_DEADLINE_NS, &state);
+    if (e)
+        return e;
+    int64_t left = state.count < limit->requests ? limit->requests - state.count : 0;
+    int64_t wait_s = (state.wait_us + 999999) / 1000000;
+    const int64_t numbers[] = {state.count, limit->requests, limit->seconds, left, wait_s};
+    for (size_t i = 0; i < COUNT_OF(numbers); i++)
+        report_number(r, numbers[i]);
+    AUTO(buf) struct buf what = buf_new(256);
+    buf_addf(&what, "%lld of %lld in %lld s, %lld left", (long long)state.count, (long long)limit->requests,
+             (long long)limit->seconds, (long long)left);
+    if (state.wait_us)
+        buf_addf(&what, ", one more in %lld s", (long long)wait_s);
+    report_text(r, buf_str(&what));
+    return OK;
+}
+
+enum err limits_command(struct command_context *c)
+{
+    struct counted counted[TIERS_OF_KEY_MAX] = {{0}};
+    size_t count = counted_under(c->input, &c->key, counted);
+    struct tier_table tiers = settings_tiers(c->settings);
+    bool resets = strcmp(word(c, 0), "reset") == 0;
+    AUTO(report) struct report *r = report_new(&limits_shape, c->format);
+    enum err e = OK;
+    for (size_t i = 0; !e && i < count; i++)
+        e = resets ? limits_reset(c->pg, &counted[i], clock_ns() + DATABASE_DEADLINE_NS)
+                   : add_tier(c, r, &counted[i], &tiers.of[counted[i].tier]);
+    if (e)
+        return why_set(&c->why, e, "the counts cannot be reached (%s); is the schema up to date? (reclaim migrate)",
+                       err_name(e));
+    if (!resets)
+        return report_print(r, &c->why);
+    printf("reset\n");
+    return OK;
 }

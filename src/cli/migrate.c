@@ -1,18 +1,41 @@
+/* `reclaim migrate`: the schema, up to date, looked at, or taken back. */
+#include "pg/migrate.h"
+
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "pg/migrate.h"
-#include "server/database.h"
 
 #define MIGRATE_DEADLINE_NS (600 * NS_PER_S)
 
-static void print_step(void *context, int version, const char *name, const char *applied_at, bool changed)
+static const struct report_column columns[] = {
+    {.name = "version"},
+    {.name = "name", .width = 24},
+    {.name = "applied_at", .where = IN_DATA},
+    {.name = "changed", .kind = REPORT_FLAG, .where = IN_DATA},
+    {.name = "what", .where = IN_TABLE},
+};
+static const struct report_shape steps_shape = {columns, COUNT_OF(columns), false, "", NULL};
+
+static void add_step(void *context, int version, const char *name, const char *applied_at, bool changed)
 {
-    (void)context;
-    printf("%04d  %-24s  %s%s\n", version, name, applied_at ? applied_at : "not applied",
-           changed ? "  CHANGED since it was applied" : "");
+    struct report *r = context;
+    AUTO(buf) struct buf text = buf_new(256);
+    buf_addf(&text, "%04d", version);
+    report_text(r, buf_str(&text));
+    report_text(r, str_of(name));
+    report_text(r, str_of(applied_at));
+    report_flag(r, changed);
+    buf_clear(&text);
+    buf_addf(&text, "%s%s", applied_at ? applied_at : "not applied", changed ? "  CHANGED since it was applied" : "");
+    report_text(r, buf_str(&text));
+}
+
+static enum err list_steps(struct command_context *c, const struct migration *all, size_t count)
+{
+    AUTO(report) struct report *r = report_new(&steps_shape, c->format);
+    enum err e = migrate_status(c->pg, all, count, clock_ns() + MIGRATE_DEADLINE_NS, add_step, r, &c->why);
+    return e ? e : report_print(r, &c->why);
 }
 
 static enum err print_status(struct pg *pg, const struct schema *schema, struct why *why)
@@ -57,36 +80,32 @@ static enum err up(struct pg *pg, const struct schema *schema, bool standalone, 
     return OK;
 }
 
-int command_migrate(int argc, char **argv)
+enum err migrate_command_read(struct command_context *c)
 {
-    struct option_rule options[] = {
-        {"--config", true, NULL}, {"--status", false, NULL}, {"--standalone", false, NULL}, {"--down", true, NULL}};
-    if (options_read(argc, argv, options, COUNT_OF(options), 0, NULL))
-        return 2;
-    const char *config = options[0].value, *status = options[1].value, *standalone = options[2].value,
-               *down_by = options[3].value;
-    int64_t steps = 0;
-    if (!!status + !!standalone + !!down_by > 1) {
-        fprintf(stderr, "reclaim migrate: --status, --standalone and --down exclude each other\n");
-        return 2;
-    }
-    if (down_by && str_to_i64(str_of(down_by), 1, 1000, &steps)) {
-        fprintf(stderr, "reclaim migrate: --down wants how many steps to take back, not \"%s\"\n", down_by);
-        return 2;
-    }
+    const char *status = option(c, "--status"), *standalone = option(c, "--standalone"), *by = option(c, "--down");
+    int64_t *steps = arena_take(c->arena, sizeof *steps);
+    if (!steps)
+        return why_set(&c->why, ERR_MEMORY, "no memory");
+    if (!!status + !!standalone + !!by > 1)
+        return why_set(&c->why, ERR_INPUT, "--status, --standalone and --down exclude each other");
+    if (by && str_to_i64(str_of(by), 1, 1000, steps))
+        return why_set(&c->why, ERR_INPUT, "--down wants how many migrations to take back, not \"%s\"", by);
+    if (c->format_given && !status)
+        return why_set(&c->why, ERR_INPUT, "--format goes with --status");
+    c->input = steps;
+    return OK;
+}
 
-    struct why why = {""};
-    AUTO(settings) struct settings *s = NULL;
-    AUTO(database) struct database db = {0};
-    const struct schema *schema;
-    enum err e = settings_load(config, &s, &why);
-    if (e || (e = migrations_embedded(&schema, &why)) || (e = database_open(s, &db, &why)))
-        return command_failed("migrate", &why);
-    if (status)
-        e = print_status(db.pg, schema, &why);
-    else if (steps)
-        e = down(db.pg, schema, steps, &why);
-    else
-        e = up(db.pg, schema, standalone, &why);
-    return e ? command_failed("migrate", &why) : 0;
+enum err migrate_command(struct command_context *c)
+{
+    const int64_t *steps = c->input;
+    const struct migration *all;
+    size_t count;
+    enum err e = migrations_embedded(&all, &count, &c->why);
+    if (e)
+        return e;
+    if (option(c, "--status"))
+        return list_steps(c, all, count);
+    return *steps ? down(c->pg, all, count, *steps, &c->why)
+                  : up(c->pg, all, count, option(c, "--standalone") != NULL, &c->why);
 }

@@ -1,57 +1,87 @@
 #include "cli/options.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-static struct option_rule *rule_for(struct option_rule *rules, size_t count, const char *word, const char **ret_value)
+const struct option_rule config_option = {"--config", "FILE", "settings from an INI file; the environment wins"};
+const struct option_rule format_option = {"--format", "FORMAT", "of a list: table, csv or json (table)"};
+
+const char *option(const struct command_context *c, const char *name)
 {
-    size_t len = strcspn(word, "=");
-    for (size_t i = 0; i < count; i++) {
-        if (strlen(rules[i].name) == len && strncmp(rules[i].name, word, len) == 0) {
-            *ret_value = word[len] == '=' ? word + len + 1 : NULL;
-            return &rules[i];
-        }
-    }
+    const struct option_rule *rules = c->command->options;
+    for (int i = 0; rules && rules[i].name; i++)
+        if (strcmp(rules[i].name, name) == 0)
+            return c->options[i];
     return NULL;
 }
 
-static enum err complain(const char *command, const char *what, const char *word)
+const char *word(const struct command_context *c, int at)
 {
-    fprintf(stderr, "reclaim %s: %s %s (reclaim %s --help tells what there is)\n", command, what, word, command);
+    return at < c->word_count ? c->words[at] : "";
+}
+
+static bool is_named(const struct option_rule *rule, const char *argument)
+{
+    size_t len = strcspn(argument, "=");
+    return strlen(rule->name) == len && strncmp(rule->name, argument, len) == 0;
+}
+
+/* The rule for an argument, and where its value goes; NULL when the command has no such option. */
+static const struct option_rule *rule_for(struct command_context *c, const char *argument, const char **format,
+                                          const char ***ret_place)
+{
+    const struct option_rule *rules = c->command->options;
+    for (int i = 0; rules && rules[i].name; i++) {
+        *ret_place = &c->options[i];
+        if (is_named(&rules[i], argument))
+            return &rules[i];
+    }
+    *ret_place = &c->config;
+    if ((c->needs & NEEDS_CONFIG) && is_named(&config_option, argument))
+        return &config_option;
+    *ret_place = format;
+    return (c->needs & NEEDS_FORMAT) && is_named(&format_option, argument) ? &format_option : NULL;
+}
+
+static enum err refuse(const struct command_context *c, const char *what, const char *argument)
+{
+    const char *name = c->command->name;
+    fprintf(stderr, "reclaim %s: %s %s (reclaim %s --help lists its options)\n", name, what, argument, name);
     return ERR_INPUT;
 }
 
-enum err options_read(int argc, char **argv, struct option_rule *rules, size_t count, int words, int *ret_words)
+static enum err read_format(struct command_context *c, const char *format)
 {
-    int kept = 0;
-    for (int i = 1; i < argc; i++) {
-        if (argv[i][0] != '-') {
-            if (kept >= words)
-                return complain(argv[0], "does not know what to do with", argv[i]);
-            argv[++kept] = argv[i];
-            continue;
-        }
-        const char *value;
-        struct option_rule *rule = rule_for(rules, count, argv[i], &value);
-        if (!rule)
-            return complain(argv[0], "has no option", argv[i]);
-        if (rule->value)
-            return complain(argv[0], "was given twice", rule->name);
-        if (!rule->takes_value && value)
-            return complain(argv[0], "takes no value for", rule->name);
-        if (rule->takes_value && !value && i + 1 < argc)
-            value = argv[++i];
-        if (rule->takes_value && !value)
-            return complain(argv[0], "wants a value behind", rule->name);
-        rule->value = value ? value : "";
-    }
-    if (ret_words)
-        *ret_words = kept;
-    return OK;
+    c->format_given = format != NULL;
+    if (!format || report_format_named(format, &c->format) == OK)
+        return OK;
+    fprintf(stderr, "reclaim %s: \"%s\" is not table, csv or json\n", c->command->name, format);
+    return ERR_INPUT;
 }
 
-int command_failed(const char *command, const struct why *why)
+enum err options_read(struct command_context *c, int argc, char **argv)
 {
-    fprintf(stderr, "reclaim %s: %s\n", command, why->text);
-    return 1;
+    const char *format = NULL;
+    c->words = argv + 1;
+    for (int i = 1; i < argc; i++) {
+        if (argv[i][0] != '-') {
+            if (c->word_count >= c->command->words)
+                return refuse(c, "unexpected argument", argv[i]);
+            c->words[c->word_count++] = argv[i];
+            continue;
+        }
+        const char **place, *equals = strchr(argv[i], '=');
+        const struct option_rule *rule = rule_for(c, argv[i], &format, &place);
+        if (!rule)
+            return refuse(c, "has no option", argv[i]);
+        if (*place)
+            return refuse(c, "was given twice:", rule->name);
+        if (!rule->value && equals)
+            return refuse(c, "takes no value for", rule->name);
+        if (rule->value && !equals && i + 1 == argc)
+            return refuse(c, "wants a value behind", rule->name);
+        *place = !rule->value ? "" : equals ? equals + 1 : argv[++i];
+    }
+    return read_format(c, format);
 }

@@ -1,63 +1,50 @@
+/* `reclaim token`: a token for the API, signed with Reclaim's own key. */
 #include <stdio.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/clock.h"
-#include "base/digest.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "settings/settings.h"
+#include "credentials/jwt.h"
 
 #define TTL_MIN_MS 1000
 #define TTL_MAX_MS INT64_C(315360000000) /* ten years */
 
-static int not_understood(const char *word, const char *wanted)
-{
-    fprintf(stderr, "reclaim token: \"%s\" is not %s\n", word, wanted);
-    return 2;
-}
-
-static enum err sign(const struct settings *s, const struct jwt_grant *grant, struct buf *out, struct why *why)
-{
-    char master[SECRET_KEY_MAX + 1];
-    struct digest own;
-    enum err e = settings_secret_key(s, false, master, why);
-    if (e)
-        return e;
-    e = digest_derive(str_of(master), JWT_OWN_PURPOSE, &own);
-    secret_wipe(master, sizeof master);
-    if (!e)
-        e = jwt_sign(&own, grant, out);
-    secret_wipe(&own, sizeof own);
-    return e ? why_set(why, e, "the token cannot be signed (%s)", err_name(e)) : OK;
-}
-
-int command_token(int argc, char **argv)
-{
-    struct option_rule options[] = {
-        {"--config", true, NULL}, {"--role", true, NULL}, {"--sub", true, NULL}, {"--ttl", true, NULL}};
-    if (options_read(argc, argv, options, COUNT_OF(options), 0, NULL))
-        return 2;
-    const char *role = options[1].value, *sub = options[2].value, *ttl = options[3].value ? options[3].value : "1h";
-    bool admin = role && strcmp(role, "admin") == 0;
+struct token_input {
+    bool admin;
     int64_t ttl_ms;
-    if (!role || (!admin && strcmp(role, "authenticated") != 0)) {
-        fprintf(stderr, "reclaim token: say --role admin or --role authenticated\n");
-        return 2;
-    }
-    if (sub && !str_is_uuid(str_of(sub)))
-        return not_understood(sub, "a user's id, a UUID");
-    if (str_to_duration_ms(str_of(ttl), &ttl_ms) || ttl_ms < TTL_MIN_MS || ttl_ms > TTL_MAX_MS)
-        return not_understood(ttl, "a duration from 1s to 3650d, such as 15m");
+};
 
-    struct why why = {""};
-    AUTO(settings) struct settings *s = NULL;
+enum err token_read(struct command_context *c)
+{
+    const char *role = option(c, "--role"), *sub = option(c, "--sub"), *ttl = option(c, "--ttl");
+    struct token_input *in = arena_take(c->arena, sizeof *in);
+    if (!in)
+        return why_set(&c->why, ERR_MEMORY, "no memory");
+    in->admin = role && strcmp(role, "admin") == 0;
+    if (!role || (!in->admin && strcmp(role, "authenticated") != 0))
+        return why_set(&c->why, ERR_INPUT, "say --role admin or --role authenticated");
+    if (sub && !str_is_uuid(str_of(sub)))
+        return why_set(&c->why, ERR_INPUT, "\"%s\" is not a user's id, a UUID", sub);
+    ttl = ttl ? ttl : "1h";
+    if (str_to_duration_ms(str_of(ttl), &in->ttl_ms) || in->ttl_ms < TTL_MIN_MS || in->ttl_ms > TTL_MAX_MS)
+        return why_set(&c->why, ERR_INPUT, "\"%s\" is not a duration from 1s to 3650d, such as 15m", ttl);
+    c->input = in;
+    return OK;
+}
+
+enum err token_command(struct command_context *c)
+{
+    const struct token_input *in = c->input;
     char buffer[1024];
     struct buf token = buf_over(buffer, sizeof buffer);
     int64_t now_us = clock_wall_us();
-    const struct jwt_grant grant = {admin ? "service_role" : "authenticated", sub, now_us, now_us + ttl_ms * 1000};
-    if (settings_load(options[0].value, &s, &why) || sign(s, &grant, &token, &why))
-        return command_failed("token", &why);
+    const struct jwt_grant grant = {in->admin ? "service_role" : "authenticated", option(c, "--sub"), now_us,
+                                    now_us + in->ttl_ms * 1000};
+    enum err e = jwt_sign(&c->key, &grant, &token);
+    if (e)
+        return why_set(&c->why, e, "the token cannot be signed (%s)", err_name(e));
     printf("%s\n", buffer);
     secret_wipe(buffer, sizeof buffer);
-    return 0;
+    return OK;
 }

@@ -119,24 +119,15 @@ void database_cleanup(struct database *db)
     database_close(db);
 }
 
-enum err database_derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why)
+enum err database_derive(const struct settings *s, const char *purpose, bool may_make, struct digest *ret,
+                         struct why *why)
 {
     char key[SECRET_KEY_MAX + 1];
-    enum err e = settings_secret_key(s, true, key, why);
-    if (!e)
-        e = digest_derive(str_of(key), purpose, ret);
+    enum err e = settings_secret_key(s, may_make, key, why);
+    if (!e && (e = digest_derive(str_of(key), purpose, ret)))
+        (void)why_set(why, e, "no key can be derived from the master key (%s)", err_name(e));
     secret_wipe(key, sizeof key);
     return e;
-}
-
-enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why)
-{
-    return database_derive(s, IDENTIFIER_PURPOSE, ret, why);
-}
-
-enum err database_access_key_hasher(const struct settings *s, struct digest *ret, struct why *why)
-{
-    return database_derive(s, ACCESS_KEY_PURPOSE, ret, why);
 }
 
 static enum err compare_key(const struct pg_call *stored, const struct digest *fingerprint, struct why *why)
@@ -153,7 +144,7 @@ enum err database_same_key(const struct settings *s, struct pg *pg, struct why *
 {
     struct digest fingerprint;
     struct pg_call stored = {.ask = &read_key};
-    enum err e = database_derive(s, FINGERPRINT_PURPOSE, &fingerprint, why);
+    enum err e = database_derive(s, FINGERPRINT_PURPOSE, true, &fingerprint, why);
     if (e)
         return e;
     if ((e = pg_ask(pg, &stored, deadline())))
@@ -252,13 +243,15 @@ enum err database_guard_ownership(struct pg *pg, const struct ownership_column *
 }
 
 enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
-                                  void (*finding)(void *context, const char *sentence), void *context, struct why *why)
+                                  finding_handler *each, void *context, struct why *why)
 {
-    static const char *const lacks[] = {
-        "table %s.%s does not exist; correct RECLAIM_OWNERSHIP or create it (column %s)",
-        "table %s.%s has no column %s; correct RECLAIM_OWNERSHIP",
-        "table %s.%s has no index on %s: look-ups will be slow; create one",
-        "%s.%s(%s) has no foreign key to auth.users: deletions will have to lock the whole table; add one",
+    static const struct finding lacks[] = {
+        /* in the order of the statement's columns */
+        {SEVERITY_FAILURE, "table %s.%s does not exist; correct RECLAIM_OWNERSHIP or create it (column %s)"},
+        {SEVERITY_FAILURE, "table %s.%s has no column %s; correct RECLAIM_OWNERSHIP"},
+        {SEVERITY_WARNING, "table %s.%s has no index on %s: look-ups will be slow; create one"},
+        {SEVERITY_WARNING,
+         "%s.%s(%s) has no foreign key to auth.users: deletions will have to lock the whole table; add one"},
     };
     for (size_t i = 0; i < count; i++) {
         const struct ownership_column *c = &columns[i];
@@ -266,22 +259,21 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
         enum err e = look_at_column(pg, c, &call, why);
         if (e)
             return e;
-        for (int lack = 0; lack < (int)COUNT_OF(lacks); lack++) {
+        bool usable = true;
+        for (int lack = 0; usable && lack < (int)COUNT_OF(lacks); lack++) {
             if (pg_get_bool(&call, 0, lack))
                 continue;
             char sentence[512];
-            snprintf(sentence, sizeof sentence, lacks[lack], c->schema, c->table, c->column);
-            finding(context, sentence);
-            if (lack < 2)
-                break;
+            snprintf(sentence, sizeof sentence, lacks[lack].sentence, c->schema, c->table, c->column);
+            each(context, &(struct finding){lacks[lack].severity, sentence});
+            usable = lacks[lack].severity != SEVERITY_FAILURE;
         }
     }
     return OK;
 }
 
 enum err database_check_row_security(struct pg *pg, const struct ownership_column *columns, size_t count,
-                                     void (*finding)(void *context, const char *sentence), void *context,
-                                     struct why *why)
+                                     finding_handler *each, void *context, struct why *why)
 {
     AUTO(buf) struct buf names = buf_new(8192);
     AUTO(buf) struct buf commands = buf_new(1024);
@@ -311,7 +303,7 @@ enum err database_check_row_security(struct pg *pg, const struct ownership_colum
                  "row-level security hides rows of %s from this role: give it BYPASSRLS, or a policy FOR ALL USING "
                  "(true)",
                  pg_get(&call, i, 0).at);
-        finding(context, sentence);
+        each(context, &(struct finding){SEVERITY_FAILURE, sentence});
     }
     return OK;
 }

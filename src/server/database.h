@@ -19,13 +19,10 @@ enum err database_open(const struct settings *s, struct database *ret, struct wh
 void database_close(struct database *db);
 void database_cleanup(struct database *db);
 
-/* The key under which addresses and clients are hashed, for commands that look for one. */
-enum err database_identifier_key(const struct settings *s, struct digest *ret, struct why *why) MUST_CHECK;
-/* The key under which API keys are hashed. */
-enum err database_access_key_hasher(const struct settings *s, struct digest *ret, struct why *why) MUST_CHECK;
-
-/* Any other key that is derived from the master key. */
-enum err database_derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why) MUST_CHECK;
+/* A key derived from the master key for one purpose. Without a master key one is made if `may_make` is set and the
+ * database is the embedded one. */
+enum err database_derive(const struct settings *s, const char *purpose, bool may_make, struct digest *ret,
+                         struct why *why) MUST_CHECK;
 
 /* ERR_CONFLICT when the database was set up with another key than these settings': its hashes would be others'. */
 enum err database_same_key(const struct settings *s, struct pg *pg, struct why *why) MUST_CHECK;
@@ -46,17 +43,28 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
 enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
                                   struct orphan_statements *orphans, struct why *why) MUST_CHECK;
 
-/* Looks at what the ownership columns need: the table, the column, an index that starts with it, a foreign key to
- * auth.users. Calls `finding` with a sentence for each lack. */
-enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
-                                  void (*finding)(void *context, const char *sentence), void *context,
-                                  struct why *why) MUST_CHECK;
+enum severity {
+    SEVERITY_OK,
+    SEVERITY_WARNING, /* Reclaim works, but slowly or in part */
+    SEVERITY_FAILURE, /* Reclaim does not work as it should until this is mended */
+};
 
-/* Calls `finding` with a sentence for each table of which row security hides rows from this role: users, customers,
+struct finding {
+    enum severity severity;
+    const char *sentence; /* what is wrong and what to do about it; valid during the call */
+};
+
+typedef void finding_handler(void *context, const struct finding *finding);
+
+/* Checks what the ownership columns need: the table and the column (failures), an index that starts with it and a
+ * foreign key to auth.users (warnings). Calls `each` for what is missing. */
+enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
+                                  finding_handler *each, void *context, struct why *why) MUST_CHECK;
+
+/* Calls `each` with a failure for each table of which row security hides rows from this role: users, customers,
  * accounts and ownership tables. ERR_MISSING without the schema. */
 enum err database_check_row_security(struct pg *pg, const struct ownership_column *columns, size_t count,
-                                     void (*finding)(void *context, const char *sentence), void *context,
-                                     struct why *why) MUST_CHECK;
+                                     finding_handler *each, void *context, struct why *why) MUST_CHECK;
 
 #define DATABASE_DEADLINE_NS (30 * NS_PER_S)
 

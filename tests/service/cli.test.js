@@ -8,16 +8,39 @@ import { Cluster, freePort } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
 import { Stage } from './lib/stage.js';
 
-const commands = ['serve', 'migrate', 'orphans', 'trace', 'limits', 'locks', 'doctor'];
+const commands = [
+  'serve', 'migrate', 'show', 'freeze', 'recover', 'hold', 'unhold', 'delete', 'expire', 'cascade', 'orphans', 'trace', 'limits',
+  'locks', 'token', 'key', 'events', 'doctor',
+];
 
 describe('help', () => {
-  it('lists every command, every setting and the exit codes', async (t) => {
+  it('lists every command by purpose, and the exit codes, on one screen', async (t) => {
     const { code, stdout, stderr } = await run(t, ['--help']);
     assert.equal(code, 0);
     assert.equal(stderr, '');
-    for (const command of commands) assert.match(stdout, new RegExp(`\\breclaim ${command}\\b`));
+    const lines = stdout.split('\n');
+    for (const command of commands) assert.equal(lines.filter((line) => line.startsWith(`  ${command} `)).length, 1, command);
+    assert.ok(lines.length <= 40, `${lines.length} lines`);
+    assert.deepEqual(lines.filter((line) => line.length > 80), []);
+    assert.ok(lines.includes('Customers') && lines.includes('Operate'));
+    assert.match(stdout, /Exit codes: 0 done, 1 failed, 2 not understood/);
+    assert.doesNotMatch(stdout, /RECLAIM_LISTEN|RECLAIM_OWNERSHIP/, 'settings have a page of their own');
+  });
+
+  it('settings lists every setting', async (t) => {
+    const { code, stdout } = await run(t, ['help', 'settings']);
+    assert.equal(code, 0);
     for (const name of ['RECLAIM_DATABASE_URL', 'RECLAIM_LISTEN', 'RECLAIM_PROBE_HOLD_MS', 'RECLAIM_OWNERSHIP', 'RECLAIM_TRUSTED_PROXIES'])
       assert.ok(stdout.includes(name), name);
+  });
+
+  it('COMMAND and COMMAND --help print the same, ending with --config FILE', async (t) => {
+    for (const command of commands) {
+      const { stdout } = await run(t, ['help', command]);
+      assert.match(stdout, /\n {2}--config FILE +settings from an INI file; the environment wins\n$/, command);
+      assert.equal((await run(t, [command, '--help'])).stdout, stdout);
+    }
+    assert.equal((await run(t, ['help', 'nonsense'])).code, 2);
   });
 
   for (const command of commands)
@@ -52,6 +75,15 @@ describe('help', () => {
     ['limits', 'forget', 'global'],
     ['limits', 'show'],
     ['locks', 'all'],
+    ['locks', '--format', 'xml'],
+    ['locks', '--format', 'csv', '--format', 'csv'],
+    ['limits', 'reset', 'global', '--format', 'csv'],
+    ['migrate', '--format', 'csv'],
+    ['expire', '--format', 'csv'],
+    ['events', 'redrive', '--format', 'csv'],
+    ['cascade', 'redrive', '--format', 'csv'],
+    ['freeze', '--format', 'csv', '00000000-0000-0000-0000-000000000001'],
+    ['unhold', '--reason', 'x', '00000000-0000-0000-0000-000000000001'],
   ])
     it(`«reclaim ${args.join(' ')}» is not understood: exit 2 and a line on stderr`, async (t) => {
       const { code, stdout, stderr } = await run(t, args);

@@ -1,0 +1,11 @@
+/* What the commands that delete customers share. */
+#ifndef CLI_DELETION_H
+#define CLI_DELETION_H
+
+#include "cli/command.h"
+#include "customers/expiry.h"
+
+/* What deleting needs at the command line; the command's key is that of last mails. */
+struct deletion deletion_of(const struct command_context *c);
+
+#endif

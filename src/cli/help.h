@@ -1,0 +1,11 @@
+/* What `reclaim --help` and `reclaim help COMMAND` print. */
+#ifndef CLI_HELP_H
+#define CLI_HELP_H
+
+#include "cli/command.h"
+
+/* Every command on a line, by its group; one screen of 80 columns and 40 lines. */
+void help_print_overview(const struct command *commands, size_t count);
+void help_print_command(const struct command *command);
+
+#endif

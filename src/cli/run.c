@@ -1,0 +1,84 @@
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/random.h"
+#include "cli/options.h"
+#include "server/database.h"
+
+#define RETRIES_MAX 5 /* as src/pg/pool.c repeats requests */
+#define RETRY_FIRST_MS 5
+#define ARENA_CEILING ((size_t)16 << 20)
+
+enum err command_ask(struct command_context *c, struct pg_call *call)
+{
+    return pg_ask(c->pg, call, clock_ns() + DATABASE_DEADLINE_NS);
+}
+
+static enum err open_database(struct command_context *c, struct database *db)
+{
+    enum err e = database_open(c->settings, db, &c->why);
+    if (e)
+        return e;
+    c->pg = db->pg;
+    return c->key_purpose ? database_same_key(c->settings, db->pg, &c->why) : OK;
+}
+
+/* Several commands that collided shall not collide again. */
+static void pause_before_retry(int tries)
+{
+    int pause_ms = RETRY_FIRST_MS << tries;
+    (void)poll(NULL, 0, pause_ms / 2 + (int)random_below((uint32_t)pause_ms));
+}
+
+static enum err run_repeatedly(struct command_context *c)
+{
+    for (int tries = 0;; tries++) {
+        enum err e = c->command->run(c);
+        if (e != ERR_CONFLICT || (c->needs & RUNS_ONCE) || tries == RETRIES_MAX)
+            return e;
+        pause_before_retry(tries);
+        if (!pg_is_alive(c->pg) && (e = pg_connect(c->pg, clock_ns() + DATABASE_DEADLINE_NS, &c->why)))
+            return e;
+        c->why.text[0] = '\0';
+    }
+}
+
+static enum err open_and_run(struct command_context *c)
+{
+    AUTO(settings) struct settings *settings = NULL;
+    AUTO(database) struct database db = {0};
+    bool uses_database = (c->needs & NEEDS_DATABASE) == NEEDS_DATABASE;
+    enum err e = OK;
+    if ((c->needs & NEEDS_SETTINGS) == NEEDS_SETTINGS)
+        e = settings_load(c->config, &settings, &c->why);
+    c->settings = settings;
+    if (!e && c->key_purpose) /* a key made for a command without a database would belong to none */
+        e = database_derive(settings, c->key_purpose, uses_database, &c->key, &c->why);
+    if (!e && uses_database)
+        e = open_database(c, &db);
+    return e ? e : run_repeatedly(c);
+}
+
+int command_run(const struct command *command, int argc, char **argv)
+{
+    AUTO(arena) struct arena *arena = arena_new(4096, ARENA_CEILING);
+    struct command_context c = {
+        .command = command, .needs = command->needs, .key_purpose = command->key_purpose, .arena = arena};
+    int code = 0;
+    if (!arena) {
+        (void)why_set(&c.why, ERR_MEMORY, "no memory");
+        code = 1;
+    } else if (options_read(&c, argc, argv)) {
+        return 2;
+    } else if (command->read && command->read(&c)) {
+        code = 2;
+    } else if (open_and_run(&c)) {
+        code = 1;
+    }
+    secret_wipe(&c.key, sizeof c.key);
+    if (code && c.why.text[0])
+        fprintf(stderr, "reclaim %s: %s\n", command->name, c.why.text);
+    return code;
+}
