@@ -105,7 +105,7 @@ enum err customer_hold_command(struct command_context *c)
     enum err e = customer_legal_hold(c->pg, word(c, 0), option(c, "--reason"), &by_operator,
                                      clock_ns() + DATABASE_DEADLINE_NS, c->arena, &object);
     if (e == ERR_MISSING)
-        return why_set(&c->why, e, "there is no customer %s, or no more", word(c, 0));
+        return why_set(&c->why, e, "there is no customer %s, or it is deleted", word(c, 0));
     if (e)
         return nothing_changed(c, e, "changed");
     printf("%.*s\n", STR_ARGS(object));

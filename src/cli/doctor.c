@@ -1,4 +1,4 @@
-/* `reclaim doctor`: everything that must hold for Reclaim to work, looked at from outside, with what to do about it. */
+/* `reclaim doctor`: checks everything that Reclaim needs and says what to do about what is missing. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static void note(void *context, const struct finding *finding)
     report_text(x->report, str_of(finding->sentence));
 }
 
-static void well(struct examination *x, const char *what, const char *detail)
+static void passed(struct examination *x, const char *what, const char *detail)
 {
     char sentence[256];
     (void)snprintf(sentence, sizeof sentence, "%s%s%s", what, detail ? ": " : "", detail ? detail : "");
@@ -46,7 +46,7 @@ static void fault(struct examination *x, const char *sentence)
     note(x, &(struct finding){SEVERITY_FAILURE, sentence});
 }
 
-static const struct statement server_look = {
+static const struct statement server_check = {
     .name = "doctor_server",
     .sql = "SELECT current_setting('server_version') AS version, current_setting('server_version_num')::int8 AS number,"
            " current_setting('max_connections')::int8 AS connections,"
@@ -57,7 +57,7 @@ static const struct statement server_look = {
     .columns = "version:text number:int8 connections:int8 wall_ms:int8 fsync:text synchronous_commit:text standby:bool",
 };
 
-static const struct statement privileges_look = {
+static const struct statement privileges_check = {
     .name = "doctor_privileges",
     .sql = "SELECT (to_regclass('auth.users') IS NOT NULL) AS has_users,"
            " coalesce(has_any_column_privilege(to_regclass('auth.users'), 'SELECT'), false) AS may_read,"
@@ -70,30 +70,29 @@ static const struct statement privileges_look = {
     .columns = "has_users:bool may_read:bool may_delete:bool may_use_reclaim:bool has_email_index:bool",
 };
 
-static void look_at_server(struct examination *x, struct pg *pg, const struct settings *s)
+static void check_server(struct examination *x, struct pg *pg, const struct settings *s)
 {
-    struct pg_call call = {.ask = &server_look};
+    struct pg_call call = {.ask = &server_check};
     if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS)) {
-        fault(x, "the server does not answer questions about itself");
+        fault(x, "the version and the settings of the server cannot be read");
         return;
     }
-    well(x, "database", pg_get(&call, 0, 0).at);
+    passed(x, "database", pg_get(&call, 0, 0).at);
     if (pg_get_i64(&call, 0, 1) < 140000)
         fault(x, "PostgreSQL is older than 14: upgrade it");
     if (pg_get_i64(&call, 0, 2) < s->database_connections + 5)
-        warn(x,
-             "max_connections of the server leaves no room beside RECLAIM_DATABASE_CONNECTIONS: raise the one or lower "
-             "the other");
+        warn(x, "max_connections of the server is too small for RECLAIM_DATABASE_CONNECTIONS: raise the one or lower "
+                "the other");
     if (llabs(pg_get_i64(&call, 0, 3) - clock_wall_us() / 1000) > 5000)
         warn(x, "the server's clock and this machine's differ by more than 5 seconds: run NTP on both");
     if (!str_eq(pg_get(&call, 0, 4), STR("on")) || str_eq(pg_get(&call, 0, 5), STR("off")))
-        warn(x, "fsync or synchronous_commit is off: a crash may lose what was acknowledged");
+        warn(x, "fsync or synchronous_commit is off: a crash may lose transactions that were acknowledged");
     if (pg_get_bool(&call, 0, 6))
         fault(x,
               "this server is a standby and takes no writes: name the primary, or all hosts, in RECLAIM_DATABASE_URL");
 }
 
-static void look_at_privileges(struct examination *x, struct pg *pg)
+static void check_privileges(struct examination *x, struct pg *pg)
 {
     static const char *const lacks[] = {
         "there is no auth.users: point RECLAIM_DATABASE_URL at the Supabase database, or run reclaim migrate "
@@ -103,9 +102,9 @@ static void look_at_privileges(struct examination *x, struct pg *pg)
         "this role may not use schema reclaim: run reclaim migrate, or GRANT USAGE ON SCHEMA reclaim to it",
         "auth.users has no index on email: look-ups will be slow; create one",
     };
-    struct pg_call call = {.ask = &privileges_look};
+    struct pg_call call = {.ask = &privileges_check};
     if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS)) {
-        fault(x, "the privileges cannot be looked at");
+        fault(x, "the privileges cannot be read");
         return;
     }
     int before = x->failures;
@@ -116,22 +115,23 @@ static void look_at_privileges(struct examination *x, struct pg *pg)
             break;
     }
     if (x->failures == before)
-        well(x, "privileges", NULL);
+        passed(x, "privileges", NULL);
 }
 
-static const struct statement login_look = {
+static const struct statement login_check = {
     .name = "doctor_login",
     .sql = "SELECT reclaim.has_second_factor(NULL) IS NOT NULL AS readable",
     .params = 0,
     .columns = "readable:bool",
 };
 
-static void look_at_login(struct examination *x, struct pg *pg)
+static void check_login(struct examination *x, struct pg *pg)
 {
-    struct pg_call call = {.ask = &login_look};
+    struct pg_call call = {.ask = &login_check};
     if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS) == OK && !pg_get_bool(&call, 0, 0))
-        warn(x, "this role cannot read all of auth.mfa_factors, so /auth/login signs nobody in: GRANT SELECT (user_id, "
-                "status) ON auth.mfa_factors to it and, with row security, a policy FOR ALL USING (true)");
+        warn(x,
+             "this role cannot read all of auth.mfa_factors, so /auth/login refuses everyone: GRANT SELECT (user_id, "
+             "status) ON auth.mfa_factors to it and, with row security, a policy FOR ALL USING (true)");
 }
 
 struct schema_tally {
@@ -146,7 +146,7 @@ static void tally(void *context, int version, const char *name, const char *appl
     t->changed += changed;
 }
 
-static void look_at_schema(struct examination *x, struct pg *pg)
+static void check_schema(struct examination *x, struct pg *pg)
 {
     const struct schema *schema;
     struct why why = {""};
@@ -163,30 +163,30 @@ static void look_at_schema(struct examination *x, struct pg *pg)
     else if (t.pending || set.applied < set.known)
         fault(x, "the schema is not up to date: run reclaim migrate");
     else
-        well(x, "schema", "up to date");
+        passed(x, "schema", "up to date");
 }
 
-static void look_at_ownership(struct examination *x, struct pg *pg, const struct settings *s)
+static void check_ownership(struct examination *x, struct pg *pg, const struct settings *s)
 {
     struct why why = {""};
     int before = x->failures + x->warnings;
     if (database_check_ownership(pg, s->ownership.at, s->ownership.count, note, x, &why))
         fault(x, why.text);
     else if (x->failures + x->warnings == before)
-        well(x, "ownership tables", "indexed, with foreign keys to auth.users");
+        passed(x, "ownership tables", "indexed, with foreign keys to auth.users");
 }
 
-static const struct statement lock_look = {
+static const struct statement lock_check = {
     .name = "doctor_lock",
     .sql = "SELECT reclaim.may_lock_users() AS may_lock",
     .params = 0,
     .columns = "may_lock:bool",
 };
 
-/* On a database that was not migrated yet there is nothing to ask with, and look_at_schema has said so. */
-static void look_at_row_security(struct examination *x, struct pg *pg, const struct settings *s)
+/* Without the schema its functions are missing too, which check_schema has reported. */
+static void check_row_security(struct examination *x, struct pg *pg, const struct settings *s)
 {
-    struct pg_call lock = {.ask = &lock_look};
+    struct pg_call lock = {.ask = &lock_check};
     struct why why = {""};
     int before = x->failures;
     enum err e = database_check_row_security(pg, s->ownership.at, s->ownership.count, note, x, &why);
@@ -195,13 +195,13 @@ static void look_at_row_security(struct examination *x, struct pg *pg, const str
     if (e || pg_ask(pg, &lock, clock_ns() + DATABASE_DEADLINE_NS))
         return;
     if (x->failures == before)
-        well(x, "row security", "hides nothing from this role");
+        passed(x, "row security", "hides nothing from this role");
     if (!pg_get_bool(&lock, 0, 0))
         warn(x, "the owner of schema reclaim may not lock rows of auth.users, so a login can be deleted while its "
                 "customer is being created: docs/security.md has the grants");
 }
 
-static void look_at_statements(struct examination *x, struct pg *pg, const struct settings *s)
+static void check_statements(struct examination *x, struct pg *pg, const struct settings *s)
 {
     struct orphan_statements orphans = {0};
     struct why why = {""};
@@ -210,11 +210,11 @@ static void look_at_statements(struct examination *x, struct pg *pg, const struc
     else if (database_check_statements(pg, &orphans, &why))
         fault(x, why.text);
     else
-        well(x, "statements", "agree with the schema");
+        passed(x, "statements", "agree with the schema");
     orphan_statements_free(&orphans);
 }
 
-static void look_at_pooler(struct examination *x, const struct settings *s)
+static void check_pooler(struct examination *x, const struct settings *s)
 {
     if (!s->database_url || strcmp(s->database_url, s->database_direct_url) == 0)
         return;
@@ -223,44 +223,45 @@ static void look_at_pooler(struct examination *x, const struct settings *s)
     if (!pg || pg_connect(pg, clock_ns() + DATABASE_DEADLINE_NS, &why))
         fault(x, why.text);
     else
-        well(x, "pooler", pg_is_pooled(pg) ? "found; statements are sent unnamed" : "none between here and the server");
+        passed(x, "pooler",
+               pg_is_pooled(pg) ? "found; statements are sent unnamed" : "none between here and the server");
 }
 
-static const struct statement dead_look = {
+static const struct statement dead_check = {
     .name = "doctor_dead",
     .sql = "SELECT count(*) AS dead FROM reclaim.work_items WHERE state = 'dead'",
     .params = 0,
     .columns = "dead:int8",
 };
 
-static void look_at_mail(struct examination *x, struct pg *pg, const struct settings *s)
+static void check_mail(struct examination *x, struct pg *pg, const struct settings *s)
 {
     bool provider = s->resend_api_key || s->sendgrid_api_key || s->smtp_url;
-    struct pg_call dead = {.ask = &dead_look};
+    struct pg_call dead = {.ask = &dead_check};
     if (!provider)
         warn(x, "no mail provider is set, so no code can be sent but in a demonstration (serve --demo): set "
                 "RECLAIM_MAIL_FROM and RECLAIM_RESEND_API_KEY, RECLAIM_SENDGRID_API_KEY or RECLAIM_SMTP_URL");
     else
-        well(x, "mail", "a provider is set");
+        passed(x, "mail", "a provider is set");
     if (pg_ask(pg, &dead, clock_ns() + DATABASE_DEADLINE_NS) == OK && pg_get_i64(&dead, 0, 0) > 0)
-        warn(x, "mails were given up: SELECT * FROM reclaim.work_items WHERE state = 'dead' tells why");
+        warn(x, "some mails could not be sent: SELECT * FROM reclaim.work_items WHERE state = 'dead' shows why");
 }
 
-static const struct statement returned_look = {
+static const struct statement returned_check = {
     .name = "doctor_returned",
     .sql = "SELECT count(*) AS returned FROM (SELECT 1 FROM reclaim.event_returns LIMIT 1000000) r",
     .params = 0,
     .columns = "returned:int8",
 };
 
-static void look_at_broker(struct examination *x, struct pg *pg, const struct settings *s)
+static void check_broker(struct examination *x, struct pg *pg, const struct settings *s)
 {
     struct why why = {""};
-    struct pg_call returned = {.ask = &returned_look};
+    struct pg_call returned = {.ask = &returned_check};
     const char *missing = NULL;
     char sentence[640];
     if (!s->amqp_url) {
-        well(x, "broker", "none set; events stay in reclaim.event_outbox");
+        passed(x, "broker", "none set; events stay in reclaim.event_outbox");
         return;
     }
     AUTO(broker) struct broker *b = broker_new(s->amqp_url, &why);
@@ -269,17 +270,17 @@ static void look_at_broker(struct examination *x, struct pg *pg, const struct se
         fault(x, sentence);
     } else if (missing) {
         snprintf(sentence, sizeof sentence,
-                 "the broker has no %s yet: a server makes it when it starts, if its user may configure it", missing);
+                 "the broker has no %s yet: a server creates it when it starts, if its user may configure it", missing);
         warn(x, sentence);
     } else {
-        well(x, "broker", "reached; exchange and queues are there");
+        passed(x, "broker", "reached; exchange and queues are there");
     }
     if (pg_ask(pg, &returned, clock_ns() + DATABASE_DEADLINE_NS) == OK && pg_get_i64(&returned, 0, 0) > 0)
         warn(x, "events found no queue: bind one to the exchange reclaim.events, then run reclaim events redrive");
 }
 
-/* What the end of a customer needs beyond deleting users: aliasing those that must stay, and every participant fit. */
-static const struct statement expiry_look = {
+/* What deleting customers needs: the privilege to anonymise users that must stay, and participants without a fault. */
+static const struct statement expiry_check = {
     .name = "doctor_expiry",
     .sql = "SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN reclaim.personal_columns() p ON p.name = "
            "a.attname"
@@ -292,23 +293,24 @@ static const struct statement expiry_look = {
     .columns = "may_alias:bool overdue:int8",
 };
 
-static void look_at_expiry(struct examination *x, struct pg *pg, const struct settings *s)
+static void check_expiry(struct examination *x, struct pg *pg, const struct settings *s)
 {
     char words[1024];
     int before = x->failures + x->warnings;
-    struct pg_call look = {.ask = &expiry_look, .args = {pg_i64(s->cascade_deadline_ms)}}, all = {.ask = &cascade_list};
+    struct pg_call look = {.ask = &expiry_check, .args = {pg_i64(s->cascade_deadline_ms)}},
+                   all = {.ask = &cascade_list};
     if (pg_ask(pg, &look, clock_ns() + DATABASE_DEADLINE_NS)) {
-        fault(x, "what expiry needs cannot be looked at: run reclaim migrate");
+        fault(x, "what expiry needs cannot be checked: run reclaim migrate");
         return;
     }
     if (!pg_get_bool(&look, 0, 0))
-        warn(x, "this role may not empty all that is personal of a user, so customers whose login others refer to "
+        warn(x, "this role may not empty all personal columns of a user, so customers whose login others refer to "
                 "cannot be "
                 "deleted: docs/security.md has the grants");
     if (pg_get_i64(&look, 0, 1) > 0)
-        warn(x, "erasures are overdue: reclaim cascade status tells whose, reclaim cascade redrive tries again");
+        warn(x, "erasures are overdue: reclaim cascade status lists them, reclaim cascade redrive tries again");
     if (pg_ask(pg, &all, clock_ns() + DATABASE_DEADLINE_NS)) {
-        fault(x, "the participants of the cascade cannot be looked at");
+        fault(x, "the participants of the cascade cannot be read");
         return;
     }
     for (int i = 0; i < all.rows; i++) {
@@ -318,39 +320,40 @@ static void look_at_expiry(struct examination *x, struct pg *pg, const struct se
         fault(x, words);
     }
     if (x->failures + x->warnings == before)
-        well(x, "expiry", all.rows ? "every participant of the cascade is fit" : "nobody takes part in the cascade");
+        passed(x, "expiry",
+               all.rows ? "every participant of the cascade can be used" : "the cascade has no participants");
 }
 
-static void look_at_switch(struct examination *x, const struct settings *s)
+static void check_switch(struct examination *x, const struct settings *s)
 {
     char version[128];
     struct why why = {""};
     if (!s->switch_rpc_url)
         return;
     if (!kamailio_version(s->switch_rpc_url, clock_ns() + 5 * NS_PER_S, version, &why)) {
-        well(x, "switch", version);
+        passed(x, "switch", version);
         return;
     }
     (void)why_set(&why, ERR_CLOSED, "the switch of RECLAIM_SWITCH_RPC_URL hangs up no calls: %s", why.text);
     fault(x, why.text);
 }
 
-static void look_at_database(struct examination *x, struct pg *pg, const struct settings *s)
+static void check_database(struct examination *x, struct pg *pg, const struct settings *s)
 {
-    look_at_server(x, pg, s);
-    look_at_privileges(x, pg);
-    look_at_schema(x, pg);
-    look_at_login(x, pg);
-    look_at_ownership(x, pg, s);
-    look_at_row_security(x, pg, s);
-    look_at_statements(x, pg, s);
-    look_at_pooler(x, s);
-    look_at_mail(x, pg, s);
-    look_at_broker(x, pg, s);
-    look_at_expiry(x, pg, s);
+    check_server(x, pg, s);
+    check_privileges(x, pg);
+    check_schema(x, pg);
+    check_login(x, pg);
+    check_ownership(x, pg, s);
+    check_row_security(x, pg, s);
+    check_statements(x, pg, s);
+    check_pooler(x, s);
+    check_mail(x, pg, s);
+    check_broker(x, pg, s);
+    check_expiry(x, pg, s);
 }
 
-static void look_at_all(struct examination *x, const char *config)
+static void check_all(struct examination *x, const char *config)
 {
     struct why why = {""};
     AUTO(settings) struct settings *s = NULL;
@@ -359,22 +362,22 @@ static void look_at_all(struct examination *x, const char *config)
         fault(x, why.text);
         return;
     }
-    well(x, "settings", NULL);
+    passed(x, "settings", NULL);
     for (size_t i = 0; i < s->warnings.count; i++)
         warn(x, s->warnings.at[i]);
-    look_at_switch(x, s);
+    check_switch(x, s);
     if (database_open(s, &db, &why))
         fault(x, why.text);
     else
-        look_at_database(x, db.pg, s);
+        check_database(x, db.pg, s);
 }
 
-/* Settings that are wrong and a database that is away are findings too, so this command opens both by itself. */
+/* Wrong settings and an unreachable database are findings too, so this command opens both itself. */
 enum err doctor_command(struct command_context *c)
 {
     AUTO(report) struct report *report = report_new(&findings_shape, c->format);
     struct examination x = {.report = report};
-    look_at_all(&x, c->config);
+    check_all(&x, c->config);
     enum err e = report_print(report, &c->why);
     if (e)
         return e;

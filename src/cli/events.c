@@ -138,7 +138,7 @@ static enum err open_broker(const struct settings *s, struct broker **ret, struc
     return OK;
 }
 
-/* What people read is one text: of an event what it was, of a receipt the reason and the message. */
+/* A table has one text in place of the data: for an event its type and customer, for a receipt the reason and the message. */
 static const struct report_column dead_columns[] = {
     {.name = "kind", .width = 7},
     {.name = "id"},
@@ -202,7 +202,7 @@ static void add_receipt(struct report *r, const struct broker_delivery *d)
     report_text(r, buf_str(&what));
 }
 
-/* Left unacknowledged: all of it goes back when the connection ends. */
+/* The messages are not acknowledged, so RabbitMQ puts them back when the connection ends. */
 static enum err list_receipts(struct command_context *c, struct broker *b, struct report *r, int64_t *count)
 {
     for (;;) {
@@ -246,10 +246,10 @@ static enum err send_again(struct broker *out, const struct broker_delivery *d, 
     enum err e = broker_publish(out, &m, why);
     if (e || (e = broker_settle(out, &fate, 1, CONFIRM_NS, why)))
         return e;
-    return fate == FATE_TAKEN ? OK : why_set(why, ERR_CLOSED, "the queue " RECEIPTS_QUEUE " takes nothing");
+    return fate == FATE_TAKEN ? OK : why_set(why, ERR_CLOSED, "the queue " RECEIPTS_QUEUE " accepts no messages");
 }
 
-/* A receipt that is refused again comes back, with a new id: what was there at the start is gone through once. */
+/* A receipt that is refused again returns to the queue with a new id, so only as many are taken as there were at the start. */
 static enum err redrive_receipts(struct broker *in, struct broker *out, const char *id, int64_t *count, struct why *why)
 {
     enum err e = OK;

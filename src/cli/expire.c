@@ -51,7 +51,7 @@ static enum err expire(struct command_context *c)
             draw(&p);
     }
     if (e)
-        return why_set(&c->why, e, "the pass ended early (%s); what it has done stays done", err_name(e));
+        return why_set(&c->why, e, "the pass ended early (%s); customers deleted so far stay deleted", err_name(e));
     printf("{\"processed\":%lld}\n", (long long)p.processed);
     if (p.failed)
         return why_set(&c->why, ERR_DATABASE, "%lld could not be deleted; the lines above say which",
@@ -98,7 +98,7 @@ static enum err read_due(struct command_context *c, struct due_list *l)
             return OK;
         if (str_copy(pg_get(&page, page.rows - 1, 2), after, sizeof after) ||
             str_copy(pg_get(&page, page.rows - 1, 0), after_id, sizeof after_id))
-            return why_set(&c->why, ERR_FULL, "a time is longer than times are");
+            return why_set(&c->why, ERR_FULL, "a timestamp does not fit its buffer");
     }
 }
 

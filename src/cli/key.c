@@ -85,7 +85,7 @@ static const char *fault_of(const struct command_context *c)
     if (key && !revokes)
         return "only revoke takes a key";
     if (key && !str_is_uuid(str_of(key)) && !access_key_is_one(str_of(key)))
-        return "what is to be revoked is neither a key nor a key's id";
+        return "revoke takes a key or a key's id";
     if (name && (!creates || !access_key_name_is_fine(str_of(name))))
         return creates ? "a name has at most 100 bytes, without control characters" : "only create takes --name";
     if (c->format_given && (creates || revokes))
@@ -96,7 +96,7 @@ static const char *fault_of(const struct command_context *c)
 enum err key_read(struct command_context *c)
 {
     const char *fault = fault_of(c);
-    return fault ? why_set(&c->why, ERR_INPUT, "%s (reclaim key --help tells more)", fault) : OK;
+    return fault ? why_set(&c->why, ERR_INPUT, "%s (see reclaim key --help)", fault) : OK;
 }
 
 enum err key_command(struct command_context *c)

@@ -24,7 +24,7 @@ enum err orphans_read(struct command_context *c)
     return OK;
 }
 
-/* A report over tables that are missing or partly hidden would call owners orphans. */
+/* With a missing table or hidden rows, owners would be reported as orphans. */
 static void note_hindrance(void *context, const struct finding *finding)
 {
     struct why *why = context;

@@ -139,8 +139,9 @@ static bool fill_table(const struct report *r, struct libscols_table *table)
 {
     for (int c = 0; c < r->shape->count; c++) {
         const struct report_column *column = &r->shape->columns[c];
+        const char *heading = r->shape->headings ? column->name : ""; /* counts for the width even if not printed */
         int flags = column->kind == REPORT_NUMBER ? SCOLS_FL_RIGHT : 0;
-        if (is_printed(r, c) && !scols_table_new_column(table, column->name, column->width, flags))
+        if (is_printed(r, c) && !scols_table_new_column(table, heading, column->width, flags))
             return false;
     }
     for (size_t row = 0; row < rows_of(r); row++) {

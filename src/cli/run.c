@@ -25,7 +25,7 @@ static enum err open_database(struct command_context *c, struct database *db)
     return c->key_purpose ? database_same_key(c->settings, db->pg, &c->why) : OK;
 }
 
-/* Several commands that collided shall not collide again. */
+/* The pause is random, so that commands that were in conflict do not meet again. */
 static void pause_before_retry(int tries)
 {
     int pause_ms = RETRY_FIRST_MS << tries;
@@ -54,7 +54,7 @@ static enum err open_and_run(struct command_context *c)
     if ((c->needs & NEEDS_SETTINGS) == NEEDS_SETTINGS)
         e = settings_load(c->config, &settings, &c->why);
     c->settings = settings;
-    if (!e && c->key_purpose) /* a key made for a command without a database would belong to none */
+    if (!e && c->key_purpose) /* without a database no key is created: it would belong to none */
         e = database_derive(settings, c->key_purpose, uses_database, &c->key, &c->why);
     if (!e && uses_database)
         e = open_database(c, &db);

@@ -1,4 +1,4 @@
-/* What runs beside the answers to requests: events to the broker and receipts from it. */
+/* Threads beside the request threads: the relay of events to the broker, and the consumer of receipts. */
 #ifndef SERVER_BACKGROUND_H
 #define SERVER_BACKGROUND_H
 

@@ -46,9 +46,9 @@ static const struct statement read_demo = {
     .columns = "demo:bool",
 };
 
-/* One row a column: has the table it, is it a uuid, does an index start with it, does it refer to auth.users? */
-static const struct statement look_at_ownership = {
-    .name = "ownership_look",
+/* For one ownership column: whether table and column exist, an index starts with it, and it refers to auth.users. */
+static const struct statement read_ownership = {
+    .name = "ownership_read",
     .sql = "SELECT (c.oid IS NOT NULL) AS has_table, (a.attnum IS NOT NULL) AS has_column,"
            " EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisvalid"
            "   AND i.indpred IS NULL AND i.indkey[0] = a.attnum) AS has_index,"
@@ -61,9 +61,9 @@ static const struct statement look_at_ownership = {
     .columns = "has_table:bool has_column:bool has_index:bool has_key:bool",
 };
 
-/* Which of these tables row security hides rows of; $1 tables, $2 what is done to their rows. */
-static const struct statement look_for_hidden_rows = {
-    .name = "hidden_rows_look",
+/* The tables of which row security hides rows; $1 tables, $2 the command that is used on each. */
+static const struct statement find_hidden_rows = {
+    .name = "hidden_rows_find",
     .sql = "SELECT t.name FROM unnest($1::text[], $2::text[]) AS t (name, command)"
            " WHERE NOT reclaim.sees_all_rows(pg_catalog.to_regclass(t.name), t.command)",
     .params = 2,
@@ -72,7 +72,7 @@ static const struct statement look_for_hidden_rows = {
 
 static const struct statement *const statements[] = {
     &probe_find_user, &probe_find_users, &probe_sees_users, &probe_limit_company_query, &claim_key,
-    &read_key,        &note_demo,        &read_demo,        &look_at_ownership,         &look_for_hidden_rows,
+    &read_key,        &note_demo,        &read_demo,        &read_ownership,            &find_hidden_rows,
     &leader_try,      &leader_expire,    &leader_ping};
 
 static int64_t deadline(void)
@@ -150,7 +150,7 @@ enum err database_same_key(const struct settings *s, struct pg *pg, struct why *
     if ((e = pg_ask(pg, &stored, deadline())))
         return why_set(why, e, "the schema cannot be read (%s %s): run reclaim migrate", err_name(e), stored.sqlstate);
     if (stored.rows == 1 && pg_is_null(&stored, 0, 0))
-        return OK; /* no server has started on it yet */
+        return OK; /* no server has started on this database */
     return compare_key(&stored, &fingerprint, why);
 }
 
@@ -219,12 +219,12 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
     return OK;
 }
 
-static enum err look_at_column(struct pg *pg, const struct ownership_column *c, struct pg_call *ret, struct why *why)
+static enum err read_column(struct pg *pg, const struct ownership_column *c, struct pg_call *ret, struct why *why)
 {
-    *ret = (struct pg_call){.ask = &look_at_ownership,
-                            .args = {pg_text(c->schema), pg_text(c->table), pg_text(c->column)}};
+    *ret =
+        (struct pg_call){.ask = &read_ownership, .args = {pg_text(c->schema), pg_text(c->table), pg_text(c->column)}};
     enum err e = pg_ask(pg, ret, deadline());
-    return e ? why_set(why, e, "cannot look at the ownership tables (%s %s)", err_name(e), ret->sqlstate) : OK;
+    return e ? why_set(why, e, "the ownership tables cannot be checked (%s %s)", err_name(e), ret->sqlstate) : OK;
 }
 
 enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
@@ -233,7 +233,7 @@ enum err database_guard_ownership(struct pg *pg, const struct ownership_column *
     bool without_key[OWNERSHIP_MAX] = {false};
     for (size_t i = 0; i < count; i++) {
         struct pg_call call;
-        enum err e = look_at_column(pg, &columns[i], &call, why);
+        enum err e = read_column(pg, &columns[i], &call, why);
         if (e)
             return e;
         without_key[i] = pg_get_bool(&call, 0, 1) && !pg_get_bool(&call, 0, 3);
@@ -256,7 +256,7 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
     for (size_t i = 0; i < count; i++) {
         const struct ownership_column *c = &columns[i];
         struct pg_call call;
-        enum err e = look_at_column(pg, c, &call, why);
+        enum err e = read_column(pg, c, &call, why);
         if (e)
             return e;
         bool usable = true;
@@ -287,10 +287,10 @@ enum err database_check_row_security(struct pg *pg, const struct ownership_colum
     buf_add(&commands, (struct str){"}", 2});
     if (names.failed || commands.failed)
         return why_set(why, ERR_MEMORY, "no memory for the names of the ownership tables");
-    struct pg_call call = {.ask = &look_for_hidden_rows, .args = {pg_text(names.at), pg_text(commands.at)}};
+    struct pg_call call = {.ask = &find_hidden_rows, .args = {pg_text(names.at), pg_text(commands.at)}};
     enum err e = pg_ask(pg, &call, deadline());
     if (e && (strcmp(call.sqlstate, "3F000") == 0 || strcmp(call.sqlstate, "42883") == 0))
-        return why_set(why, ERR_MISSING, "the schema is not there or not up to date: run reclaim migrate");
+        return why_set(why, ERR_MISSING, "the schema is missing or not up to date: run reclaim migrate");
     if (e)
         return why_set(
             why, e,

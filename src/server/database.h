@@ -1,4 +1,4 @@
-/* The database as a command or the server first meets it: found, opened, brought up to date and checked. */
+/* Opening the database and checking that it is what this program needs, for the server and for commands. */
 #ifndef SERVER_DATABASE_H
 #define SERVER_DATABASE_H
 
@@ -13,8 +13,8 @@ struct database {
     struct pg *pg;           /* direct, not through a pooler */
 };
 
-/* For commands: the configured database, or the embedded cluster, started for as long as the command takes when no
- * server is running on it. */
+/* For commands: connects to the configured database, or to the embedded cluster, which is started and stopped with the
+ * command when no server is running on it. */
 enum err database_open(const struct settings *s, struct database *ret, struct why *why) MUST_CHECK;
 void database_close(struct database *db);
 void database_cleanup(struct database *db);
@@ -24,22 +24,22 @@ void database_cleanup(struct database *db);
 enum err database_derive(const struct settings *s, const char *purpose, bool may_make, struct digest *ret,
                          struct why *why) MUST_CHECK;
 
-/* ERR_CONFLICT when the database was set up with another key than these settings': its hashes would be others'. */
+/* ERR_CONFLICT when the database was set up with another master key: its hashes would not be found. */
 enum err database_same_key(const struct settings *s, struct pg *pg, struct why *why) MUST_CHECK;
 
-/* Claims the database for this key, or finds that it was claimed with another: ERR_CONFLICT. */
+/* Stores the fingerprint of this master key in a new database; ERR_CONFLICT when another one is stored. */
 enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct why *why) MUST_CHECK;
 
-/* Whether the private database was last served as a demonstration: the server notes it, and commands beside it then promise
- * the mails that the server would. */
+/* Whether the private database was last served as a demonstration: the server records it, and commands then
+ * promise the mails that the server would. */
 enum err database_note_demo(struct pg *pg, bool demo, struct why *why) MUST_CHECK;
 enum err database_is_demo(struct pg *pg, bool *ret, struct why *why) MUST_CHECK;
 
-/* Every statement of the program described by the server. What depends on RECLAIM_OWNERSHIP only draws a warning:
- * the probe answers null without it. */
+/* Has PostgreSQL describe every statement of the program and compares the result. For statements that depend on
+ * RECLAIM_OWNERSHIP a difference is only logged: check-email-status answers null without them. */
 enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why) MUST_CHECK;
 
-/* Has deletions lock the tables whose ownership column has no foreign key to auth.users. */
+/* Makes deletions lock the tables whose ownership column has no foreign key to auth.users. */
 enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
                                   struct orphan_statements *orphans, struct why *why) MUST_CHECK;
 

@@ -1,4 +1,4 @@
-/* The operator's listener: is it alive, may it get traffic, what does it count? */
+/* The routes of the ops listener: liveness, readiness, metrics. */
 #ifndef SERVER_HEALTH_H
 #define SERVER_HEALTH_H
 
@@ -6,7 +6,7 @@
 #include "pg/pool.h"
 
 struct health {
-    _Atomic(struct pool *) pool; /* NULL while the database is being made ready */
+    _Atomic(struct pool *) pool; /* NULL until the database is ready */
     atomic_bool draining;
 };
 

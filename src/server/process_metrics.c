@@ -53,7 +53,7 @@ static double read_max_fds(void *context)
     return limit.rlim_cur == RLIM_INFINITY ? (double)INFINITY : (double)limit.rlim_cur;
 }
 
-/* What the kernel says in a file of /proc, as far as there is room; absent when it says nothing. */
+/* The text of a file of /proc, cut to the size of the buffer; absent when it is empty. */
 static struct str read_proc(const char *path, char *into, size_t size)
 {
     FILE *file = fopen(path, "re");
@@ -93,12 +93,12 @@ static double read_resident_bytes(void *context)
     return pages_in_bytes(1);
 }
 
-/* The kernel counts from its own start, in ticks. */
+/* The kernel gives the time since it booted, in ticks. */
 static double seconds_after_kernel(void)
 {
     char buffer[1024];
     struct str line = read_proc("/proc/self/stat", buffer, sizeof buffer);
-    /* The name in the second field may hold spaces and brackets, so the others are counted behind the last bracket. */
+    /* The name in the second field may contain spaces and brackets, so fields are counted after the last bracket. */
     const char *rest = line.at ? memrchr(line.at, ')', line.len) : NULL;
     if (!rest)
         return (double)NAN;
@@ -112,7 +112,7 @@ static double kernel_start_seconds(void)
     FILE *file = fopen("/proc/stat", "re");
     if (!file)
         return start;
-    /* Lines may be longer than this; a piece of one that is made of numbers does not begin so. */
+    /* Longer lines are read in pieces; they consist of numbers, so no piece begins with "btime ". */
     while (isnan(start) && fgets(line, sizeof line, file))
         if (str_starts(str_of(line), STR("btime ")))
             start = nth_number(str_of(line), 1);

@@ -1,4 +1,4 @@
-/* What every monitored program tells of itself: process_* under the names Prometheus gives them, and the version. */
+/* The standard process_* metrics of Prometheus, and the version. */
 #ifndef SERVER_PROCESS_METRICS_H
 #define SERVER_PROCESS_METRICS_H
 

@@ -21,7 +21,7 @@ void routes_add(struct routes *r, struct route route)
     r->routes[r->router.route_count++] = route;
 }
 
-/* A route for people who are known. */
+/* A route for authenticated callers. */
 static void add_guarded(struct routes *r, const struct routes_needs *needs, enum method method, const char *path,
                         unsigned admits, void (*handle)(struct request *, const struct caller *, void *), void *context)
 {

@@ -1,4 +1,4 @@
-/* The public API: which feature answers which path. */
+/* The public API: the handler of each path. */
 #ifndef SERVER_ROUTES_H
 #define SERVER_ROUTES_H
 
@@ -46,9 +46,9 @@ struct routes_needs {
 /* Adds one route; before the server starts. */
 void routes_add(struct routes *r, struct route route);
 void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs);
-/* What may change while the program runs. */
+/* Stores the settings that may change while the program runs. */
 void routes_configure(struct routes *r, const struct settings *s);
-/* The database is ready. */
+/* Called when the database is ready. */
 enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine) MUST_CHECK;
 void routes_close(struct routes *r); /* after the last request */
 

@@ -33,23 +33,23 @@
 #define QUEUE_ROOM 16384
 #define REQUEST_DEADLINE_NS (10 * NS_PER_S)
 #define IDLE_NS (75 * NS_PER_S)
-/* A freeze at the command line leaves its work to us, and a second is all that the calls may have. */
+/* `reclaim freeze` leaves hanging up to the servers, and calls must end within a second. */
 #define WORK_POLL_NS (NS_PER_S / 2)
 #define PRUNE_EVERY_NS (600 * NS_PER_S)
 #define SUBSCRIPTIONS_EVERY_NS NS_PER_S
 #define FORGET_EVERY_NS (5 * NS_PER_S)
 
 METRIC_GAUGE(connections, "reclaim_http_connections", "Open connections of the public listener.");
-METRIC_GAUGE(held, "reclaim_http_held", "Answers that wait for their instant.");
+METRIC_GAUGE(held, "reclaim_http_held", "Answers that are held until their time of release.");
 METRIC_GAUGE(pool_connected, "reclaim_database_connections", "Database connections that are up.");
 METRIC_GAUGE(pool_queued, "reclaim_database_queued", "Jobs that wait for a database connection.");
 METRIC_COUNTER(pool_retries, "reclaim_database_retries_total",
                "Runs repeated after a deadlock or a serialisation failure.");
 
-/* Settings a reload replaced: someone may still read them, so they stay until the end. */
+/* One state of the settings. Those that a reload replaced are kept until the end, since requests may still read them. */
 struct generation {
     struct settings *settings;
-    struct jwt_keys *tokens; /* NULL: those of an older one */
+    struct jwt_keys *tokens; /* NULL: those of an older generation */
     struct http_policy policy;
     struct generation *older;
 };
@@ -119,8 +119,8 @@ static void configure_limits(struct app *app, const struct settings *s)
     admission_configure(app->admission, &tiers);
 }
 
-/* Makes these settings the ones in force, and these keys of tokens unless they are NULL; the old ones stay for whoever still
- * reads them. */
+/* Puts these settings into force, and these token keys unless they are NULL. The old ones stay valid for requests that
+ * have begun. */
 static enum err adopt(struct app *app, struct settings *s, struct jwt_keys *tokens)
 {
     struct generation *g = calloc(1, sizeof *g);
@@ -145,7 +145,7 @@ static enum err adopt(struct app *app, struct settings *s, struct jwt_keys *toke
     return OK;
 }
 
-/* The file may hold other keys by now, whether or not it has the same name. */
+/* The key set is read again even when the name of its file is the same. */
 static enum err read_again(struct app *app, struct settings **ret, struct jwt_keys **ret_tokens, struct why *why)
 {
     const struct settings *old = settings_now(app);
@@ -174,7 +174,7 @@ static void reload(struct app *app)
     }
 }
 
-/* Signals come to the first thread only, when it asks for them. */
+/* Blocks the signals in all threads; the first one takes them with sigtimedwait(). */
 static void block_signals(struct app *app)
 {
     static const int wanted[] = {SIGTERM, SIGINT, SIGHUP, SIGCHLD};
@@ -185,7 +185,7 @@ static void block_signals(struct app *app)
     signal(SIGPIPE, SIG_IGN);
 }
 
-/* Waits for what happens next, tending the cluster meanwhile. False once the program is to stop. */
+/* Waits for signals up to `ms` and restarts the embedded cluster when it has ended. False when the program must stop. */
 static bool attend(struct app *app, int64_t ms)
 {
     int64_t until = clock_ns() + ms * NS_PER_MS;
@@ -257,7 +257,7 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
     return outbox_prune(pg, s->audit_retention_ms, s->amqp_url != NULL, deadline_ns);
 }
 
-/* What needs the database, once it can be relied on. */
+/* Starts everything that needs the database, once it has been checked. */
 static enum err open_rooms(struct app *app, const char *url, const char *direct, struct why *why)
 {
     const struct settings *s = settings_now(app);
@@ -284,7 +284,7 @@ static enum err open_rooms(struct app *app, const char *url, const char *direct,
     return shifts_start(&app->shifts, direct, app->leader, &deletion, why);
 }
 
-/* Everything that must hold before a request may reach the database. ERR_CLOSED and ERR_TIMEOUT: try again later. */
+/* Connects, migrates and checks the database before requests use it. ERR_CLOSED and ERR_TIMEOUT: try again later. */
 static enum err bring_database_up(struct app *app, struct why *why)
 {
     const struct settings *s = settings_now(app);
@@ -299,7 +299,7 @@ static enum err bring_database_up(struct app *app, struct why *why)
     return open_rooms(app, url, direct, why);
 }
 
-/* Until the database is there: 503 to the world, one log line per change of heart. */
+/* Tries until the database is reachable; meanwhile requests are answered with 503. Logs each new reason once. */
 static enum err await_database(struct app *app, bool *ret_stopped)
 {
     char last[sizeof((struct why *)0)->text] = "";
@@ -360,7 +360,7 @@ static enum err listen_all(struct app *app, struct why *why)
     return server_start(&config, &app->ops, why);
 }
 
-/* As many descriptors as the kernel grants, up to what the connections may need. */
+/* Raises the limit of open files to what the connections need, as far as the kernel allows. */
 static void raise_file_limit(const struct settings *s)
 {
     struct rlimit limit;
@@ -374,14 +374,14 @@ static void raise_file_limit(const struct settings *s)
                  F_INT("limit", (int64_t)limit.rlim_cur), F_INT("wanted", (int64_t)wanted));
 }
 
-/* Who may sign tokens and how they are checked. */
+/* Reads the keys of tokens and starts the authenticator. */
 static enum err open_who(struct app *app, const struct settings *s, struct why *why)
 {
     enum err e = settings_token_keys(s, &app->keys.tokens, &app->tokens, why);
     if (e)
         return e;
     app->authenticator = authenticator_new(&(struct authenticator_config){app->tokens, &app->keys.access_keys});
-    return app->authenticator ? OK : why_set(why, ERR_MEMORY, "no memory for who is asking");
+    return app->authenticator ? OK : why_set(why, ERR_MEMORY, "no memory for the authenticator");
 }
 
 static enum err open_post(struct app *app, const struct settings *s, struct why *why)
@@ -402,7 +402,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
         settings_free(s);
         return why_set(
             why, ERR_INPUT,
-            "--demo fills a private database and shows mails to whoever asks: unset RECLAIM_DATABASE_URL, or "
+            "--demo fills a private database and shows mails without authentication: unset RECLAIM_DATABASE_URL, or "
             "start without --demo");
     }
     if ((e = adopt(app, s, NULL))) {
@@ -410,7 +410,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
         return why_set(why, e, "no memory for the settings");
     }
     if ((e = orphan_statements_write(s->ownership.at, s->ownership.count, &app->orphans)))
-        return why_set(why, e, "RECLAIM_OWNERSHIP names too much");
+        return why_set(why, e, "RECLAIM_OWNERSHIP has too many columns");
     if (!(app->admission = admission_new()))
         return why_set(why, ERR_MEMORY, "no memory for the limits");
     configure_limits(app, s);
@@ -436,7 +436,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     return OK;
 }
 
-/* Answers under way are given first; then the database goes. */
+/* Finishes requests that have begun, then closes the database. */
 static bool close_app(struct app *app)
 {
     int64_t deadline_ns = clock_ns() + (atomic_load(&app->now) ? settings_now(app)->drain_ms : 0) * NS_PER_MS;
@@ -457,7 +457,7 @@ static bool close_app(struct app *app)
     }
     background_stop(app->background);
     leader_stop(app->leader);
-    if (clean) { /* otherwise an answer is still being worked on, and needs them */
+    if (clean) { /* otherwise a request that has not ended still uses them */
         routes_close(&app->routes);
         authenticator_free(app->authenticator);
         jwt_keys_free(app->tokens);

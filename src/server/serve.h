@@ -1,4 +1,4 @@
-/* `reclaim serve`: wires the folders together, brings the database up, and runs until told to stop. */
+/* `reclaim serve`: connects the folders, opens the database and runs until SIGTERM or SIGINT. */
 #ifndef SERVER_SERVE_H
 #define SERVER_SERVE_H
 

@@ -1,6 +1,6 @@
 #include "server/shifts.h"
 
-#define CASCADE_EVERY_MS 500 /* a look at an index when there is nothing to do */
+#define CASCADE_EVERY_MS 500 /* costs one index look-up when there is nothing to do */
 
 static enum err expire(void *context, struct pg *pg, struct shift *shift)
 {

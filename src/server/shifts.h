@@ -1,4 +1,4 @@
-/* The leader's long work, wired: expiry with its reminders, and the cascade. */
+/* The leader's periodic work: expiry with its reminders, and the cascade. */
 #ifndef SERVER_SHIFTS_H
 #define SERVER_SHIFTS_H
 
@@ -9,7 +9,7 @@
 #include "work/leader.h"
 
 struct shifts {
-    _Atomic(const struct settings *) settings; /* those in force; older ones stay until the end */
+    _Atomic(const struct settings *) settings; /* those in force; older ones are kept until the end */
     _Atomic int64_t expiry_ms, cascade_ms;     /* how often each */
     struct deletion deletion;
     struct eraser eraser;

@@ -1,4 +1,4 @@
-/* What the table says to people: --help, the documentation page, the example file, the values in force. */
+/* Prints the table of settings: --help, the documentation page, the example file, the values in force. */
 #include <string.h>
 
 #include "settings/table.h"
@@ -8,7 +8,7 @@ static bool starts_group(size_t i)
     return i == 0 || strcmp(settings_rows[i].group, settings_rows[i - 1].group) != 0;
 }
 
-/* Prints words up to the right edge, each line behind `before`; a back-tick only means something in Markdown. */
+/* Prints words up to the right edge, each line after `before`. Back-ticks are printed in Markdown only. */
 static void print_wrapped(FILE *out, const char *before, const char *text)
 {
     enum { EDGE = 100 };
@@ -56,7 +56,7 @@ void settings_print_help(FILE *out)
     }
 }
 
-/* A table's cell ends at a bar. */
+/* Escapes |, which ends a cell of a Markdown table. */
 static void print_cell(FILE *out, const char *text)
 {
     for (; *text; text++)

@@ -1,14 +1,15 @@
-/* Every key of a running server, each derived from the one master key for its own purpose. */
+/* The keys of a running server, each derived from the master key for one purpose. */
 #ifndef SETTINGS_KEYS_H
 #define SETTINGS_KEYS_H
 
 #include "recovery/codes.h"
 #include "settings/settings.h"
 
-#define FINGERPRINT_PURPOSE "fingerprint" /* for digest_derive: what the database keeps of the master key */
+#define FINGERPRINT_PURPOSE                                                                                            \
+    "fingerprint" /* for digest_derive: the fingerprint of the master key that the database keeps */
 
 struct server_keys {
-    struct digest fingerprint; /* what the database remembers the master key by */
+    struct digest fingerprint; /* kept in the database, to recognise another master key */
     struct digest identifiers; /* hashes addresses and clients */
     struct digest access_keys; /* hashes API keys */
     struct digest last_mails;  /* seals the address of a last mail */

@@ -3,10 +3,10 @@
 
 #include "settings/table.h"
 
-/* One item into its place in the array. */
+/* Parses one item into its element of the array. */
 typedef enum err (*item_parser)(const struct setting *row, struct str item, struct arena *arena, void *into);
 
-/* Every item through `parse` into an array of `size` bytes each; an item that will not do becomes *wrong. */
+/* Parses every item with `parse` into an array of elements of `size` bytes; an item that is not valid becomes *wrong. */
 static enum err parse_list(const struct setting *row, struct str text, struct arena *arena, item_parser parse,
                            size_t size, void **ret, size_t *ret_count, struct str *wrong)
 {
@@ -69,7 +69,7 @@ static void expects_cidrs(const struct setting *row, struct buf *out)
 
 const struct setting_type setting_cidrs = {parse_cidrs, expects_cidrs, NULL};
 
-/* Origins, in the one form that browsers send: lower case, no path, no default port */
+/* Origins as browsers send them: lower case, no path, no default port */
 
 static bool all_of(struct str s, const char *allowed)
 {

@@ -67,7 +67,7 @@ static void expects_smtp_url(const struct setting *row, struct buf *out)
                   "password, / is written %2F and @ %40)");
 }
 
-/* User and password are all that stands before the last @, for whoever forgot to escape one. */
+/* Everything before the last @ is user and password, also when an @ in the password was not escaped. */
 void setting_show_url(struct str text, struct buf *out)
 {
     const char *slashes = memmem(text.at, text.len, "://", 3);

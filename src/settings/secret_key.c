@@ -1,4 +1,4 @@
-/* The master key that Reclaim makes for itself: a file of the data directory that only its user can read. */
+/* The generated master key: a file in the data directory that only its owner can read. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -19,10 +19,11 @@ struct key_file {
     int dir;
 };
 
-/* Of the key's bytes in URL-safe base64 without padding: 43 characters and a NUL. */
+/* The key in URL-safe base64 without padding: 43 characters and a NUL. */
 #define KEY_ROOM sodium_base64_ENCODED_LEN(KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
 
-/* Every missing directory of the path. Only root lets others pass through the last: the cluster's user may have to. */
+/* Creates every missing directory of the path. As root the last one can be entered by others, since the embedded cluster
+ * runs as another user. */
 static enum err make_directory(const char *path, struct why *why)
 {
     char part[PATH_MAX];
@@ -55,7 +56,7 @@ static enum err write_all(int fd, const char *at, size_t len)
     return fsync(fd) == 0 ? OK : ERR_SYSTEM;
 }
 
-/* Where root starts Reclaim on another user's data, that user must be able to read the key later. */
+/* When root starts Reclaim on another user's data directory, that user becomes the owner of the key. */
 static enum err give_to_owner_of(int dir, int fd)
 {
     struct stat st;
@@ -64,7 +65,8 @@ static enum err give_to_owner_of(int dir, int fd)
     return fstat(dir, &st) == 0 && fchown(fd, st.st_uid, st.st_gid) == 0 ? OK : ERR_SYSTEM;
 }
 
-/* A file of another name that gets its real one only when it is complete, and only if no one else was first. */
+/* Writes a temporary file, then links it to its name: the key is never seen incomplete, and of several processes that
+ * create it at once the first wins. */
 static enum err write_key(const struct key_file *p, const char *key)
 {
     char name[64], mark[37];
@@ -118,7 +120,7 @@ static enum err check_key(const struct key_file *p, int fd, char into[SECRET_KEY
     return OK;
 }
 
-/* ERR_MISSING when there is no key yet. */
+/* ERR_MISSING when there is no key. */
 static enum err read_key(const struct key_file *p, char into[SECRET_KEY_MAX + 1], struct why *why)
 {
     int fd = openat(p->dir, p->name, O_RDONLY | O_CLOEXEC);
@@ -136,7 +138,7 @@ static enum err read_key(const struct key_file *p, char into[SECRET_KEY_MAX + 1]
     return e;
 }
 
-/* The key of this name, made first where that is allowed; ERR_MISSING, without a word, when there is none. */
+/* Reads the key of this name and creates it first if `may_make` is set. ERR_MISSING, with `why` unset, when there is none. */
 static enum err find_key(const char *data_dir, const char *name, bool may_make, char into[SECRET_KEY_MAX + 1],
                          struct why *why)
 {
@@ -167,7 +169,7 @@ enum err settings_secret_key(const struct settings *s, bool may_make, char into[
                        SECRET_KEY_MIN);
     if (e == ERR_MISSING)
         return why_set(why, e,
-                       "RECLAIM_SECRET_KEY is not set, and \"%s\" holds no key yet: give the servers' key or their "
+                       "RECLAIM_SECRET_KEY is not set, and \"%s\" holds no key: give the servers' key or their "
                        "RECLAIM_DATA_DIR",
                        s->data_dir);
     return e;

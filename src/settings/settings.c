@@ -107,20 +107,20 @@ static enum err check_hold(struct settings *s, struct why *why)
         return why_set(
             why, ERR_INPUT,
             "RECLAIM_PROBE_HOLD_SIGMA_MS: \"%lld\" is not at most half of RECLAIM_PROBE_HOLD_MS (%lld), since "
-            "the jitter reaches to twice itself",
+            "the jitter is cut at twice this value",
             sigma, hold);
     if (sigma * 2 > hold)
         s->probe_hold_sigma_ms = hold / 2;
     if (timeout >= hold && was_given(s, "RECLAIM_PROBE_TIMEOUT_MS"))
-        settings_warn(s,
-                      arena_printf(s->origin->arena,
-                                   "RECLAIM_PROBE_TIMEOUT_MS (%lld) is not below RECLAIM_PROBE_HOLD_MS (%lld): a slow "
-                                   "company query delays its answer by whole holds, which can be seen",
-                                   timeout, hold));
+        settings_warn(
+            s, arena_printf(s->origin->arena,
+                            "RECLAIM_PROBE_TIMEOUT_MS (%lld) is not below RECLAIM_PROBE_HOLD_MS (%lld): a slow "
+                            "company query delays its answer by a whole number of holds, which a client can measure",
+                            timeout, hold));
     return OK;
 }
 
-/* What only shows when settings are looked at together. */
+/* Checks settings that depend on each other. */
 static enum err check_together(struct settings *s, struct why *why)
 {
     if (s->database_direct_url && !s->database_url)
@@ -130,14 +130,15 @@ static enum err check_together(struct settings *s, struct why *why)
     if (!s->database_direct_url)
         s->database_direct_url = s->database_url;
     if (!s->mail_from && (s->resend_api_key || s->sendgrid_api_key || s->smtp_url))
-        return why_set(why, ERR_INPUT, "RECLAIM_MAIL_FROM is not set, but %s is: mails must come from someone",
+        return why_set(why, ERR_INPUT, "RECLAIM_MAIL_FROM is not set, but %s is: mails need a sender",
                        s->resend_api_key     ? "RECLAIM_RESEND_API_KEY"
                        : s->sendgrid_api_key ? "RECLAIM_SENDGRID_API_KEY"
                                              : "RECLAIM_SMTP_URL");
     if (s->jwt_issuer && strcmp(s->jwt_issuer, JWT_OWN_NAME) == 0)
-        return why_set(why, ERR_INPUT,
-                       "RECLAIM_JWT_ISSUER: \"%s\" is not another issuer: tokens that say so are Reclaim's own",
-                       s->jwt_issuer);
+        return why_set(
+            why, ERR_INPUT,
+            "RECLAIM_JWT_ISSUER: \"%s\" is the issuer of Reclaim's own tokens: name your identity provider's",
+            s->jwt_issuer);
     size_t len = strlen(s->listen);
     bool any_port = len > 2 && strcmp(s->listen + len - 2, ":0") == 0;
     if (!any_port && strcmp(s->listen, s->ops_listen) == 0)
@@ -146,7 +147,7 @@ static enum err check_together(struct settings *s, struct why *why)
     return check_hold(s, why);
 }
 
-/* Puts the old text back where a running program cannot follow the change. */
+/* Restores the old value of settings that cannot change while the program runs. */
 static enum err keep_fixed(struct settings *s, const struct settings *old, struct why *why)
 {
     for (size_t i = 0; i < settings_count; i++) {

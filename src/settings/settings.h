@@ -1,8 +1,8 @@
-/* Every setting of the program, checked and typed: the rest reads `s->probe_hold_ms`.
+/* The settings of the program, checked and typed: other code reads `s->probe_hold_ms`.
  *
  * Values come from the environment or, under the same names, from an INI file; the environment wins. NAME_FILE reads
- * NAME's value from a file. One table (settings/table.c) holds names, types, bounds, defaults and help: what is
- * read, the messages about wrong values, --help and docs/settings.md all follow from it. */
+ * NAME's value from a file. One table (settings/table.c) holds names, types, bounds, defaults and help; parsing, error
+ * messages, `reclaim help settings` and docs/settings.md are generated from it. */
 #ifndef SETTINGS_SETTINGS_H
 #define SETTINGS_SETTINGS_H
 
@@ -52,7 +52,7 @@ struct settings {
     int64_t workers;
     int64_t max_connections;
     struct setting_cidrs trusted_proxies;
-    struct setting_strings cors_origins; /* "*" alone: every one */
+    struct setting_strings cors_origins; /* "*" alone: every origin */
     int64_t drain_ms;
 
     /* Registration recovery */
@@ -76,7 +76,7 @@ struct settings {
     const char *smtp_url;
 
     /* Events */
-    const char *amqp_url; /* NULL: they stay in the outbox */
+    const char *amqp_url; /* NULL: events stay in the outbox */
 
     /* Keys, files and logs */
     const char *data_dir;
@@ -85,23 +85,24 @@ struct settings {
     const char *jwt_issuer, *jwt_audience; /* NULL when not set */
     enum log_level log_level;
 
-    /* Sentences for the log or the doctor: unknown names, files others can read, changes that need a restart. */
+    /* Sentences for the log and for `reclaim doctor`: unknown names, files that other users can read, changes that need a
+     * restart. */
     struct setting_strings warnings;
 
-    struct settings_origin *origin; /* where the values came from, and their memory */
+    struct settings_origin *origin; /* where the values came from; owns their memory */
 };
 
 /* `config_file` may be NULL. Nothing is logged; `why` is one line that names the setting, its value (never a secret's)
  * and what was expected. */
 enum err settings_load(const char *config_file, struct settings **ret, struct why *why) MUST_CHECK;
 /* Reads the same sources again. What cannot change while the program runs keeps the old value, with a warning. The old
- * settings stay as they are, for whoever still reads them. */
+ * settings stay valid: requests that have begun still use them. */
 enum err settings_reload(const struct settings *old, struct settings **ret, struct why *why) MUST_CHECK;
-void settings_free(struct settings *s); /* wipes what is secret */
+void settings_free(struct settings *s); /* wipes secrets */
 void settings_cleanup(struct settings **s);
 
-/* The master key: the setting's, or else the one in the data directory, which is made when there is none, the database is
- * the embedded one and `may_make` is set. Safe for several processes at once. The caller wipes it. */
+/* The master key: RECLAIM_SECRET_KEY, or the file in the data directory. The file is created when there is none, the
+ * database is the embedded one and `may_make` is set. Safe for several processes at once. The caller wipes it. */
 #define SECRET_KEY_MIN 32
 #define SECRET_KEY_MAX 512
 enum err settings_secret_key(const struct settings *s, bool may_make, char into[SECRET_KEY_MAX + 1],
@@ -112,14 +113,14 @@ enum err settings_token_keys(const struct settings *s, const struct digest *own,
                              struct why *why) MUST_CHECK;
 
 struct tier_table settings_tiers(const struct settings *s);
-/* Who mails; how mails are composed is the caller's to fill in. */
+/* Sender and providers; the caller fills in how mails are composed. */
 struct mail_settings settings_mail(const struct settings *s, bool demo);
-/* Without a provider the mails of a demonstration stay in a table. */
+/* With --demo and without a provider mails are stored in a table. */
 bool settings_has_mailbox(const struct settings *s, bool demo);
-/* A page shows them, codes included, where only this machine reaches it. */
+/* /mailbox shows these mails, codes included, when the public listener is on a loopback address. */
 bool settings_shows_mailbox(const struct settings *s, bool demo);
 
-void settings_print_help(FILE *out);                              /* for --help */
+void settings_print_help(FILE *out);                              /* `reclaim help settings` */
 void settings_print_markdown(FILE *out);                          /* docs/settings.md */
 void settings_print_ini(FILE *out);                               /* deploy/reclaim.ini.example */
 void settings_print_current(const struct settings *s, FILE *out); /* NAME=value; secrets and passwords as *** */

@@ -20,10 +20,10 @@ void settings_warn(struct settings *s, struct str sentence)
     s->warnings.at = s->origin->warnings;
 }
 
-/* One source's values; a name is given there at most once. */
+/* The values of one source; a name may occur once in it. */
 struct source {
     struct settings *s;
-    const struct given *over; /* what another source gave, which wins; NULL for none */
+    const struct given *over; /* values of the source that takes precedence; NULL for none */
     struct given given[SETTINGS_MAX];
     struct why *why;
 };
@@ -73,7 +73,7 @@ static enum err read_value(const char *name, const char *path, char into[VALUE_M
     return OK;
 }
 
-/* What would not be shown to people should not be there for everyone to read either. */
+/* Warns when a file that holds a secret can be read by every user. */
 static void warn_if_it_shows(struct settings *s, const struct setting *row, const char *text, const char *path)
 {
     AUTO(buf) struct buf shown = buf_new((size_t)64 << 10);
@@ -149,7 +149,7 @@ static enum err take_environment(struct source *in)
     return OK;
 }
 
-/* The INI file as inih reads it, line by line. */
+/* The INI file while inih reads it, line by line. */
 struct ini {
     struct source *in;
     FILE *file;
@@ -166,7 +166,7 @@ static void ini_fail(struct ini *ini, const char *what)
             why_set(ini->in->why, ERR_INPUT, "%s, line %d: %s", ini->in->s->origin->config_file, ini->number, what);
 }
 
-/* For inih, in fgets' manner. A line that it would cut in pieces, or end at a NUL, is an error. */
+/* Reads a line for inih, as fgets does. A line that inih would split or end at a NUL is an error. */
 static char *next_line(char *into, int size, void *context)
 {
     struct ini *ini = context;
@@ -186,7 +186,7 @@ static char *next_line(char *into, int size, void *context)
     return into;
 }
 
-/* inih wants 1 for success. */
+/* Called by inih for each pair; 1 means success. */
 static int take_pair(void *context, const char *section, const char *name, const char *value)
 {
     (void)section;
@@ -209,7 +209,7 @@ static enum err take_config_file(struct source *in)
     struct ini ini = {.in = in, .file = fopen(path, "re")};
     if (!ini.file)
         return why_set(in->why, ERR_SYSTEM, "cannot read the configuration file \"%s\": %s", path, strerror(errno));
-    /* inih's settings are global, and only used here: no indented continuation, no comment behind a value. */
+    /* inih's options are global and used here only: no indented continuation, no comment after a value. */
     ini_use_stack = false;
     ini_allow_realloc = false;
     ini_initial_alloc = ini_max_line = LINE_MAX_LEN;
@@ -235,7 +235,7 @@ enum err settings_gather(struct settings *s, struct why *why)
     enum err e = take_environment(&environment);
     if (!e && s->origin->config_file)
         e = take_config_file(&file);
-    /* On failure too: what is given is wiped with the settings. */
+    /* On failure too: settings_free() wipes the values. */
     for (size_t i = 0; i < settings_count; i++) {
         bool overruled = environment.given[i].text && file.given[i].text;
         if (overruled)

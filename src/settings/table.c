@@ -21,7 +21,7 @@ static const char *const enumeration_words[] = {
 static const char *const level_words[] = {
     [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error", NULL};
 
-/* The member's place, refused by the compiler when its C type is not the one that the setting's type writes. */
+/* The offset of the member; does not compile when its C type is not the one that the setting's type writes. */
 #define FIELD(member, ctype)                                                                                           \
     (offsetof(struct settings, member) +                                                                               \
      0 * sizeof(char[__builtin_types_compatible_p(__typeof__(((struct settings *)0)->member), ctype) ? 1 : -1]))
@@ -55,7 +55,7 @@ const struct setting settings_rows[] = {
     {DATABASE, ROW("OWNERSHIP", columns, ownership, struct setting_columns), .items_max = OWNERSHIP_MAX,
      .standard = "companies.owner_admin_uuid,company_admins.admin_uuid",
      .help = "Columns that refer to auth.users and whose rows make a user not orphaned. Without a schema, public is "
-             "meant; names are written as in the catalogue, case included."},
+             "used; names are written as in the catalogue, case included."},
 
     {HTTP, ROW("LISTEN", listen, listen, const char *), .standard = "127.0.0.1:8080",
      .help = "Where the public HTTP server listens; port 0 takes a free one."},
@@ -67,34 +67,34 @@ const struct setting settings_rows[] = {
      .help = "HTTP connections held at once; more wait to be accepted."},
     {HTTP, ROW("TRUSTED_PROXIES", cidrs, trusted_proxies, struct setting_cidrs), .items_max = 64, .standard = "none",
      .reloadable = true,
-     .help = "Networks of proxies whose X-Forwarded-For is believed, read from the right; for anyone else the peer of "
-             "the connection counts."},
+     .help = "Networks of proxies whose X-Forwarded-For is believed, read from the right; for other clients the peer "
+             "address of the connection is used."},
     {HTTP, ROW("CORS_ORIGINS", origins, cors_origins, struct setting_strings), .items_max = 64, .standard = "*",
      .reloadable = true, .help = "Origins whose pages may call `/functions/v1/`."},
     {HTTP, ROW("DRAIN", duration, drain_ms, int64_t), .max = 600000, .standard = "30s", .reloadable = true,
-     .help = "Time given at shutdown to answers that are under way."},
+     .help = "Time allowed at shutdown for finishing requests that have begun."},
 
     {RECOVERY, ROW("CONTRACT", choice, contract, enum contract_name), .choices = contract_words,
-     .standard = "cleanup-v1", .help = "Which of the two published contracts of the clean-up is spoken."},
+     .standard = "cleanup-v1", .help = "Which of the two published contracts of the clean-up is used."},
     {RECOVERY, ROW("ENUMERATION", choice, enumeration, enum enumeration), .choices = enumeration_words,
      .standard = "documented",
      .help =
-         "What the clean-up tells about addresses: what its contract documents, or, with uniform, never whether one "
+         "What the clean-up reveals about addresses: what its contract documents or, with uniform, never whether one "
          "exists."},
     {RECOVERY, ROW("HOLD_MS", milliseconds, hold_ms, int64_t), .max = 60000, .standard = "500", .reloadable = true,
-     .help = "Every answer of the clean-up leaves this long after its request, so that its time tells nothing; 0 turns "
-             "that off."},
+     .help = "Every answer of the clean-up is sent this long after its request, so that its timing reveals nothing; 0 "
+             "turns that off."},
     {RECOVERY, ROW("HOLD_SIGMA_MS", milliseconds, hold_sigma_ms, int64_t), .max = 30000, .standard = "25",
      .reloadable = true, .help = "Standard deviation of the Gaussian jitter around that hold, cut at twice itself."},
     {RECOVERY, ROW("PROBE_HOLD_MS", milliseconds, probe_hold_ms, int64_t), .max = 60000, .standard = "150",
      .reloadable = true,
-     .help = "Every answer of check-email-status leaves this long after its request, so that its time tells nothing; "
-             "0 turns that off."},
+     .help = "Every answer of check-email-status is sent this long after its request, so that its timing reveals "
+             "nothing; 0 turns that off."},
     {RECOVERY, ROW("PROBE_HOLD_SIGMA_MS", milliseconds, probe_hold_sigma_ms, int64_t), .max = 30000, .standard = "10",
      .reloadable = true, .help = "Standard deviation of the Gaussian jitter around that hold, cut at twice itself."},
     {RECOVERY, ROW("PROBE_TIMEOUT_MS", milliseconds, probe_timeout_ms, int64_t), .min = 1, .max = 60000,
      .standard = "100", .reloadable = true,
-     .help = "Time the probe's company query gets; after that the answer says null."},
+     .help = "Time allowed for the company query of check-email-status; after that the answer has null."},
 
     {RECOVERY, ROW("AUDIT_RETENTION", duration, audit_retention_ms, int64_t), .min = 3600000, .max = 315360000000,
      .standard = "365d", .reloadable = true,
@@ -114,7 +114,7 @@ const struct setting settings_rows[] = {
      .reloadable = true,
      .help = "How long a frozen customer can still recover; from then on the next expiry pass deletes it."},
     {DELETION, ROW("EXPIRY_INTERVAL", duration, expiry_interval_ms, int64_t), .min = 1000, .max = 86400000,
-     .standard = "1h", .reloadable = true, .help = "How often the leader looks for customers whose grace is over."},
+     .standard = "1h", .reloadable = true, .help = "How often the leader deletes customers whose grace is over."},
     {DELETION, ROW("REMINDERS", durations, reminders, struct setting_durations), .min = 1000, .max = 315360000000,
      .items_max = 16, .standard = "7d,1d", .reloadable = true,
      .help =
@@ -131,24 +131,26 @@ const struct setting settings_rows[] = {
              "in the database only."},
 
     {MAIL, ROW("MAIL_FROM", mail_from, mail_from, const char *), .standard_words = "none; required with a provider",
-     .help = "Whom mails come from, as the providers know it: an address, or a name and an address in angle brackets."},
+     .help = "The sender of mails, as registered with the providers: an address, or a name and an address in angle "
+             "brackets."},
     {MAIL, ROW("RESEND_API_KEY", secret, resend_api_key, const char *), .min = 1, .max = 512, .standard_words = "none",
-     .help = "Has mails sent by Resend, before any other provider. Without a provider no code can be sent; the "
+     .help = "Sends mails through Resend, before any other provider. Without a provider no code can be sent; the "
              "mails of `--demo` stay in a local mailbox."},
     {MAIL, ROW("RESEND_URL", http_url, resend_url, const char *), .standard = "https://api.resend.com/emails",
-     .help = "Where Resend takes mails."},
+     .help = "Resend's endpoint for sending mails."},
     {MAIL, ROW("SENDGRID_API_KEY", secret, sendgrid_api_key, const char *), .min = 1, .max = 512,
-     .standard_words = "none", .help = "Has mails sent by SendGrid; where Resend is set too, when that fails."},
+     .standard_words = "none", .help = "Sends mails through SendGrid; where Resend is set too, after it has failed."},
     {MAIL, ROW("SENDGRID_URL", http_url, sendgrid_url, const char *),
-     .standard = "https://api.sendgrid.com/v3/mail/send", .help = "Where SendGrid takes mails."},
+     .standard = "https://api.sendgrid.com/v3/mail/send", .help = "SendGrid's endpoint for sending mails."},
     {MAIL, ROW("SMTP_URL", smtp_url, smtp_url, const char *), .standard_words = "none",
-     .help = "A mail server to send by, after the providers above: `smtps://user:password@host`, or `smtp://`, which "
-             "changes to TLS first unless the server is on this machine."},
+     .help =
+         "A mail server to send through, after the providers above: `smtps://user:password@host`, or `smtp://`, which "
+         "changes to TLS first unless the server is on this machine."},
 
     {EVENTS, ROW("AMQP_URL", amqp_url, amqp_url, const char *), .standard_words = "none",
      .help =
          "RabbitMQ: `amqp://user:password@host:5672/vhost`, or `amqps://` with `?cacertfile=`, and `certfile=` with "
-         "`keyfile=`, where the system's authorities do not do. Without it events are read from "
+         "`keyfile=`, where the system's certificate authorities are not enough. Without it events are read from "
          "`reclaim.event_outbox`."},
 
     {RUNNING, ROW("DATA_DIR", string, data_dir, const char *), .min = 1, .max = 1024, .standard = "./reclaim-data",
@@ -166,7 +168,7 @@ const struct setting settings_rows[] = {
      .reloadable = true,
      .help =
          "Instead of the secret or beside it: a file with a JSON Web Key Set, the public keys of tokens signed with "
-         "RS256 or ES256. SIGHUP has the file read again."},
+         "RS256 or ES256. SIGHUP reads the file again."},
     {RUNNING, ROW("JWT_ISSUER", string, jwt_issuer, const char *), .min = 1, .max = JWT_NAME_MAX,
      .standard_words = "none",
      .help = "What your identity provider's tokens must have as `iss`, on Supabase "
@@ -208,7 +210,7 @@ const struct setting *setting_find(const char *name, bool *ret_from_file)
 
 #define NAME_MAX_LEN 48
 
-/* Levenshtein's distance: letters to add, drop or change. */
+/* The Levenshtein distance: letters to add, drop or change. */
 static size_t distance(const char *a, const char *b)
 {
     size_t row[NAME_MAX_LEN + 1];
@@ -239,7 +241,7 @@ const char *setting_nearest(const char *name)
         *at = (char)toupper((unsigned char)*at);
 
     const char *nearest = NULL;
-    size_t least = 4; /* more than three slips is another name */
+    size_t least = 4; /* more than three letters apart is another name */
     for (size_t i = 0; i < settings_count; i++) {
         size_t d = distance(wanted, settings_rows[i].name);
         if (d < least && d * 2 < strlen(settings_rows[i].name) - 8) {

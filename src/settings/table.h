@@ -1,4 +1,4 @@
-/* Inside settings: the table's rows, the types they are made of, and where values come from. */
+/* Private to src/settings: the rows of the table, their types, and where values come from. */
 #ifndef SETTINGS_TABLE_H
 #define SETTINGS_TABLE_H
 
@@ -9,12 +9,12 @@
 struct setting;
 
 struct setting_type {
-    /* Writes the field. ERR_INPUT when the text is wrong; *wrong is then the part to blame, the whole text at first.
+    /* Writes the field. ERR_INPUT when the text is wrong; *wrong is then the wrong part; it is set to the whole text before.
      * The text is a C string in the arena, and the field may point into it. */
     enum err (*parse)(const struct setting *row, struct str text, struct arena *arena, void *field, struct str *wrong);
-    /* What would have been right: completes the sentence "x is not …". */
+    /* What is expected: completes the sentence "x is not …". */
     void (*expects)(const struct setting *row, struct buf *out);
-    /* The text as people may see it, where that is not the text itself. */
+    /* The text without secrets; NULL when it can be shown as it is. */
     void (*show)(struct str text, struct buf *out);
 };
 
@@ -26,7 +26,7 @@ extern const struct setting_type setting_string, setting_choice, setting_switch,
 void setting_show_url(struct str text, struct buf *out);
 
 struct setting {
-    const char *group; /* a heading in the help */
+    const char *group; /* its heading in the help */
     const char *name;
     const struct setting_type *type;
     size_t field;                             /* in struct settings */
@@ -34,8 +34,8 @@ struct setting {
     size_t items_max;                         /* of a list */
     const char *const *choices;               /* by value, NULL behind the last */
     const char *standard;                     /* the default as text; NULL: the field stays zero */
-    void (*compute)(char *into, size_t size); /* the default where only the machine tells it */
-    const char *standard_words;               /* the default in words, where the text would not do */
+    void (*compute)(char *into, size_t size); /* the default where it depends on the machine */
+    const char *standard_words;               /* the default in words, where the text does not say it */
     bool reloadable;                          /* may change while the program runs */
     const char *help;                         /* one sentence or two */
 };
@@ -44,17 +44,17 @@ struct setting {
 extern const struct setting settings_rows[];
 extern const size_t settings_count;
 
-bool setting_is_secret(const struct setting *row); /* or may hold one, as a URL does */
+bool setting_is_secret(const struct setting *row); /* also true for what may contain a secret, such as a URL */
 /* The row of this name, or of NAME_FILE (then *ret_from_file); NULL when there is none. */
 const struct setting *setting_find(const char *name, bool *ret_from_file);
-/* The known name most like this one; NULL when none is like it. */
+/* The known name that is most similar; NULL when none is. */
 const char *setting_nearest(const char *name);
-/* The value as people may see it: cut, in one line, without passwords. */
+/* The value for messages: shortened, on one line, without passwords. */
 void setting_show(const struct setting *row, struct str text, struct buf *out);
 
-/* What was given for one row. */
+/* The value that was given for one row. */
 struct given {
-    char *text; /* NULL: nothing; in the arena, to be wiped */
+    char *text; /* NULL: none; in the arena, wiped by settings_free() */
     enum { GIVEN_BY_DEFAULT, GIVEN_BY_ENVIRONMENT, GIVEN_BY_FILE } by;
     const char *where; /* the file and line, or the NAME_FILE's path; NULL for the environment */
 };

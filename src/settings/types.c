@@ -1,4 +1,4 @@
-/* The types of settings: each turns text into a field and says what it would have liked to read. */
+/* The types of settings: each parses text into a field and describes what it expects. */
 #include <libpq-fe.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ static void show_secret(struct str text, struct buf *out)
 
 const struct setting_type setting_secret = {parse_string, expects_secret, show_secret};
 
-/* Enums have the size of an int on every platform that the database runs on. */
+/* A choice is stored as an int. */
 _Static_assert(sizeof(enum pg_prepare) == sizeof(int) && sizeof(enum log_level) == sizeof(int), "choices are ints");
 
 static enum err parse_choice(const struct setting *row, struct str text, struct arena *arena, void *field,
@@ -197,7 +197,7 @@ static enum err parse_listen(const struct setting *row, struct str text, struct 
     bool bracketed = host.len > 0 && host.at[0] == '[';
     struct ip ip;
     int64_t number;
-    /* Without brackets the last group of an IPv6 address would pass for a port. */
+    /* Without brackets the last group of an IPv6 address would be read as a port. */
     if (ip_parse(host, &ip) || (!bracketed && memchr(host.at, ':', host.len)) || str_to_i64(port, 0, 65535, &number))
         return ERR_INPUT;
     *(const char **)field = text.at;
@@ -212,7 +212,7 @@ static void expects_listen(const struct setting *row, struct buf *out)
 
 const struct setting_type setting_listen = {parse_listen, expects_listen, NULL};
 
-/* The server itself tells what a connection string holds, so that nothing is taken for a host that is a password. */
+/* libpq parses the connection string, so that no part of a password is printed as a host. */
 static PQconninfoOption *connection_options(struct str text)
 {
     char *words = NULL;
@@ -221,7 +221,7 @@ static PQconninfoOption *connection_options(struct str text)
     return options;
 }
 
-/* libpq looks at ports only when it connects; a "/" in a password makes a port of the rest. */
+/* libpq checks ports only when it connects; after a "/" in a password the rest is parsed as a port. */
 static bool ports_are_numbers(const PQconninfoOption *options)
 {
     for (; options->keyword; options++) {
@@ -261,8 +261,8 @@ static void expects_database(const struct setting *row, struct buf *out)
              "%2F and @ %40), or key=value pairs as libpq reads them");
 }
 
-/* What libpq cannot read may hold a password anywhere: of a URL only what stands behind the last @ is shown, of other
- * text only what has no sign of a pair or a port in it. */
+/* Text that libpq cannot parse may contain a password anywhere: of a URL without ? only the part after the last @ is
+ * shown, other text only when it contains none of : = ? @. */
 static void show_unreadable(struct str text, struct buf *out)
 {
     const char *slashes = memmem(text.at, text.len, "://", 3);
