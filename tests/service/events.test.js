@@ -150,6 +150,7 @@ describe('events', () => {
     const now = await follow();
     const older = await follow('--from', String(before.position - 1));
     const table = await follow('--from', String(before.position - 1), '--format', 'table');
+    const csv = await follow('--from', String(before.position - 1), '--format', 'csv');
     await until('the older one', () => lines(older).length >= 1);
     const next = await until('the newer one', async () => {
       const row = await change(db, id);
@@ -160,7 +161,9 @@ describe('events', () => {
     assert.deepEqual({ specversion, subject }, { specversion: '1.0', subject: id });
     assert.ok(!lines(now).some((line) => line.includes(before.id)));
     await until('the table', () => lines(table).some((line) => line.includes(`customer_frozen     ${id}`)));
-    for (const tail of [now, older, table]) await tail.kill9();
+    await until('the CSV', () => lines(csv).some((line) => line.includes(`,customer_frozen,${id},`)));
+    assert.deepEqual(lines(csv).filter((line) => line.startsWith('position')), ['position,time,type,customer_id,sequence\r']);
+    for (const tail of [now, older, table, csv]) await tail.kill9();
   });
 
   it('metrics tell age, rate, what is unconfirmed and what came twice', async () => {
