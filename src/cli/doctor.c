@@ -95,8 +95,7 @@ static void check_server(struct examination *x, struct pg *pg, const struct sett
 static void check_privileges(struct examination *x, struct pg *pg)
 {
     static const char *const lacks[] = {
-        "there is no auth.users: point RECLAIM_DATABASE_URL at the Supabase database, or run reclaim migrate "
-        "--standalone",
+        "there is no auth.users: set RECLAIM_DATABASE_URL to the Supabase database or run reclaim migrate --standalone",
         "this role may not read auth.users: GRANT USAGE ON SCHEMA auth, SELECT ON auth.users to it",
         "this role may not delete from auth.users: GRANT DELETE ON auth.users to it",
         "this role may not use schema reclaim: run reclaim migrate, or GRANT USAGE ON SCHEMA reclaim to it",

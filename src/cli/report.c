@@ -126,7 +126,9 @@ static size_t rows_of(const struct report *r)
 static struct str text_of(const struct report *r, size_t row, int column)
 {
     const struct cell *cell = &r->cells[row * (size_t)r->shape->count + (size_t)column];
-    return cell->at == NONE ? (struct str){0} : (struct str){r->text.at + cell->at, cell->len};
+    if (cell->at == NONE)
+        return str_of(NULL);
+    return (struct str){r->text.at + cell->at, cell->len};
 }
 
 static bool is_printed(const struct report *r, int column)
