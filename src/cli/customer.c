@@ -84,10 +84,12 @@ enum err customer_recover_command(struct command_context *c)
 
 enum err customer_delete_command(struct command_context *c)
 {
-    struct deletion needs = deletion_of(c);
+    struct deletion needs;
     struct deletion_result result = {0};
-    enum err e =
-        customer_delete(&needs, c->pg, word(c, 0), &by_operator, clock_ns() + DATABASE_DEADLINE_NS, c->arena, &result);
+    enum err e = deletion_of(c, &needs);
+    if (e)
+        return e;
+    e = customer_delete(&needs, c->pg, word(c, 0), &by_operator, clock_ns() + DATABASE_DEADLINE_NS, c->arena, &result);
     if (e)
         return nothing_changed(c, e, "deleted");
     if (result.outcome == DELETION_UNKNOWN)

@@ -6,6 +6,6 @@
 #include "customers/expiry.h"
 
 /* What deleting needs at the command line; the command's key is that of last mails. */
-struct deletion deletion_of(const struct command_context *c);
+enum err deletion_of(struct command_context *c, struct deletion *ret) MUST_CHECK;
 
 #endif

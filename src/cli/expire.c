@@ -11,11 +11,16 @@
 #define LIST_PAGE 1000
 #define BAR 40
 
-struct deletion deletion_of(const struct command_context *c)
+enum err deletion_of(struct command_context *c, struct deletion *ret)
 {
     const struct settings *s = c->settings;
-    bool mails = s->resend_api_key || s->sendgrid_api_key || s->smtp_url;
-    return (struct deletion){.last_mail_key = mails ? &c->key : NULL, .hangup = &hangup_for_others};
+    bool demo = false;
+    enum err e = database_is_demo(c->pg, &demo, &c->why);
+    if (e)
+        return e;
+    bool mails = s->resend_api_key || s->sendgrid_api_key || s->smtp_url || settings_has_mailbox(s, demo);
+    *ret = (struct deletion){.last_mail_key = mails ? &c->key : NULL, .hangup = &hangup_for_others};
+    return OK;
 }
 
 /* Listing who is due needs no key. */
@@ -42,9 +47,12 @@ static void draw(const struct expiry_pass *p)
 static enum err expire(struct command_context *c)
 {
     struct expiry_pass p;
-    struct deletion needs = deletion_of(c);
+    struct deletion needs;
+    enum err e = deletion_of(c, &needs);
+    if (e)
+        return e;
     bool bar = isatty(STDERR_FILENO);
-    enum err e = expiry_begin(c->pg, c->settings->grace_ms, clock_ns() + DATABASE_DEADLINE_NS, &p);
+    e = expiry_begin(c->pg, c->settings->grace_ms, clock_ns() + DATABASE_DEADLINE_NS, &p);
     while (!e && !p.over) {
         e = expiry_step(&needs, c->pg, "operator", &p);
         if (bar && !e)

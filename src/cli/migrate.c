@@ -17,40 +17,52 @@ static const struct report_column columns[] = {
 };
 static const struct report_shape steps_shape = {columns, COUNT_OF(columns), false, "", NULL};
 
-static void add_step(void *context, int version, const char *name, const char *applied_at, bool changed)
+static void add_row(struct report *r, const char *version, const char *name, const char *applied_at, bool changed)
 {
-    struct report *r = context;
-    AUTO(buf) struct buf text = buf_new(256);
-    buf_addf(&text, "%04d", version);
-    report_text(r, buf_str(&text));
+    AUTO(buf) struct buf what = buf_new(256);
+    report_text(r, str_of(version));
     report_text(r, str_of(name));
     report_text(r, str_of(applied_at));
     report_flag(r, changed);
-    buf_clear(&text);
-    buf_addf(&text, "%s%s", applied_at ? applied_at : "not applied", changed ? "  CHANGED since it was applied" : "");
-    report_text(r, buf_str(&text));
+    buf_addf(&what, "%s%s", applied_at ? applied_at : "not applied", changed ? "  CHANGED since it was applied" : "");
+    report_text(r, buf_str(&what));
 }
 
-static enum err list_steps(struct command_context *c, const struct migration *all, size_t count)
+static void add_step(void *context, int version, const char *name, const char *applied_at, bool changed)
 {
-    AUTO(report) struct report *r = report_new(&steps_shape, c->format);
-    enum err e = migrate_status(c->pg, all, count, clock_ns() + MIGRATE_DEADLINE_NS, add_step, r, &c->why);
-    return e ? e : report_print(r, &c->why);
+    char number[16];
+    snprintf(number, sizeof number, "%04d", version);
+    add_row(context, number, name, applied_at, changed);
 }
 
-static enum err print_status(struct pg *pg, const struct schema *schema, struct why *why)
+static void print_set(const struct set_status *set)
+{
+    if (set->applied == 0)
+        printf("functions, set %d: not applied\n", set->known);
+    else if (set->applied == set->known)
+        printf("functions, set %d: %s%s\n", set->known, set->applied_at,
+               set->changed ? "  CHANGED since it was applied" : "");
+    else
+        printf("functions, set %d: %s, this program has set %d\n", set->applied, set->applied_at, set->known);
+}
+
+/* For people the set of functions has a line of its own, for programs a row like the steps. */
+static enum err list_steps(struct command_context *c, const struct schema *schema)
 {
     struct set_status set;
-    enum err e = migrate_status(pg, schema, clock_ns() + MIGRATE_DEADLINE_NS, print_step, NULL, &set, why);
+    AUTO(report) struct report *r = report_new(&steps_shape, c->format);
+    enum err e = migrate_status(c->pg, schema, clock_ns() + MIGRATE_DEADLINE_NS, add_step, r, &set, &c->why);
     if (e)
         return e;
-    if (set.applied == 0)
-        printf("functions, set %d: not applied\n", set.known);
-    else if (set.applied == set.known)
-        printf("functions, set %d: %s%s\n", set.known, set.applied_at,
-               set.changed ? "  CHANGED since it was applied" : "");
-    else
-        printf("functions, set %d: %s, this program has set %d\n", set.applied, set.applied_at, set.known);
+    if (c->format != REPORT_TABLE) {
+        char number[24];
+        snprintf(number, sizeof number, "set %d", set.applied ? set.applied : set.known);
+        add_row(r, number, "functions", set.applied ? set.applied_at : NULL, set.changed);
+    }
+    if ((e = report_print(r, &c->why)))
+        return e;
+    if (c->format == REPORT_TABLE)
+        print_set(&set);
     return OK;
 }
 
@@ -89,7 +101,7 @@ enum err migrate_command_read(struct command_context *c)
     if (!!status + !!standalone + !!by > 1)
         return why_set(&c->why, ERR_INPUT, "--status, --standalone and --down exclude each other");
     if (by && str_to_i64(str_of(by), 1, 1000, steps))
-        return why_set(&c->why, ERR_INPUT, "--down wants how many migrations to take back, not \"%s\"", by);
+        return why_set(&c->why, ERR_INPUT, "--down wants how many steps to take back, not \"%s\"", by);
     if (c->format_given && !status)
         return why_set(&c->why, ERR_INPUT, "--format goes with --status");
     c->input = steps;
@@ -99,13 +111,12 @@ enum err migrate_command_read(struct command_context *c)
 enum err migrate_command(struct command_context *c)
 {
     const int64_t *steps = c->input;
-    const struct migration *all;
-    size_t count;
-    enum err e = migrations_embedded(&all, &count, &c->why);
+    const struct schema *schema;
+    enum err e = migrations_embedded(&schema, &c->why);
     if (e)
         return e;
     if (option(c, "--status"))
-        return list_steps(c, all, count);
-    return *steps ? down(c->pg, all, count, *steps, &c->why)
-                  : up(c->pg, all, count, option(c, "--standalone") != NULL, &c->why);
+        return list_steps(c, schema);
+    return *steps ? down(c->pg, schema, *steps, &c->why)
+                  : up(c->pg, schema, option(c, "--standalone") != NULL, &c->why);
 }
