@@ -105,11 +105,6 @@ static struct billing_request *request_new(struct request *rq, const struct stat
 static struct billing_request *request_about(struct request *rq, const struct statement *ask);
 static void start(struct billing_request *b, struct billing *context);
 
-static struct pg_arg text_or_null(const char *text)
-{
-    return text && *text ? pg_text(text) : pg_null();
-}
-
 /* 1. On the loop: the handlers read their input and fill the statement's arguments in. */
 
 void charge_handle(struct request *rq, const struct caller *caller, void *billing)
@@ -127,7 +122,7 @@ void charge_handle(struct request *rq, const struct caller *caller, void *billin
     b->call.args[0] = pg_text(b->id);
     b->call.args[1] = pg_i64(in.amount_micros);
     b->call.args[2] = pg_text(in.reference);
-    b->call.args[3] = text_or_null(in.occurred_at);
+    b->call.args[3] = pg_text_or_null(in.occurred_at);
     start(b, billing);
 }
 
@@ -144,7 +139,7 @@ void account_delete_handle(struct request *rq, const struct caller *caller, void
     struct billing_request *b = request_about(rq, &delete_account);
     if (!b)
         return;
-    b->call.args[1] = text_or_null(caller->user_id);
+    b->call.args[1] = pg_text_or_null(*caller->user_id ? caller->user_id : NULL);
     b->call.args[2] = pg_text(rq->correlation_id);
     start(b, billing);
 }
@@ -180,8 +175,8 @@ void subscribe_handle(struct request *rq, const struct caller *caller, void *bil
     b->call.args[0] = pg_text(b->id);
     b->call.args[1] = pg_i64(in.amount_micros);
     b->call.args[2] = pg_i64(in.period_seconds);
-    b->call.args[3] = text_or_null(in.first_charge_at);
-    b->call.args[4] = text_or_null(in.reference);
+    b->call.args[3] = pg_text_or_null(in.first_charge_at);
+    b->call.args[4] = pg_text_or_null(in.reference);
     start(b, billing);
 }
 

@@ -4,12 +4,14 @@
 #include <string.h>
 
 #include "base/arena.h"
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "calls/statements.h"
 #include "calls/switch.h"
+#include "pg/arrays.h"
 
 #define PAGE 256
 #define GONE_BYTES ((size_t)PAGE * 40)
@@ -50,7 +52,8 @@ struct pass { /* as long as the item runs */
     struct work_item *item;
     char customer_id[37];
     enum { PASS_UPDATING, PASS_ASKING, PASS_PAUSED } phase;
-    int64_t began_ns, commanded_ns, pause_ns;
+    int64_t began_ns, commanded_ns;
+    int pauses; /* in a row without a call that ended */
     bool abandoned;
 
     /* A page of calls to end: */
@@ -100,9 +103,7 @@ static void write_ended(const struct pass *p, struct buf *out)
 {
     for (size_t i = 0; i < p->count; i++)
         if (p->legs[i].ended)
-            buf_addf(out, "%s%s", out->len ? "," : "{", p->legs[i].id);
-    if (out->len)
-        buf_addz(out, "}");
+            array_add_plain(out, str_of(p->legs[i].id));
 }
 
 static enum err read_leg(struct pass *p, const struct pg_call *rows, int row, struct leg *ret)
@@ -145,7 +146,7 @@ static enum err run_update(struct job *job, struct pg *pg)
     size_t first = 1;
     write_ended(p, &gone);
     if (gone.len) {
-        calls[0] = (struct pg_call){.ask = &calls_mark_gone, .args = {pg_text(gone.at)}};
+        calls[0] = (struct pg_call){.ask = &calls_mark_gone, .args = {pg_text(array_end(&gone))}};
         first = 0;
     }
     calls[1] = (struct pg_call){.ask = &calls_end,
@@ -184,14 +185,13 @@ static void pause_pass(struct pass *p)
         return;
     }
     p->phase = PASS_PAUSED;
-    work_at(p->item->engine, &p->timer, clock_ns() + p->pause_ns);
-    int64_t most_ns = p->failed ? PAUSE_FAILED_NS : PAUSE_MOST_NS;
-    p->pause_ns = p->pause_ns * 2 < most_ns ? p->pause_ns * 2 : most_ns;
+    struct backoff pause = {PAUSE_FIRST_NS, p->failed ? PAUSE_FAILED_NS : PAUSE_MOST_NS};
+    work_at(p->item->engine, &p->timer, clock_ns() + backoff_ns(pause, ++p->pauses));
 }
 
 static void restart_pages(struct pass *p)
 {
-    memcpy(p->after, "00000000-0000-0000-0000-000000000000", sizeof p->after);
+    memcpy(p->after, UUID_NIL, sizeof p->after);
     p->may_command = clock_ns() - p->commanded_ns >= COMMAND_AGAIN_NS;
     if (p->may_command)
         p->commanded_ns = clock_ns();
@@ -259,7 +259,7 @@ static void page_done(struct pass *p)
     else
         memcpy(p->after, p->legs[p->count - 1].id, sizeof p->after);
     if (p->any_ended)
-        p->pause_ns = PAUSE_FIRST_NS;
+        p->pauses = 0;
     update_table(p);
 }
 
@@ -328,7 +328,7 @@ static void start(struct work_item *item)
     p->item = item;
     p->began_ns = clock_ns();
     p->commanded_ns = p->began_ns - COMMAND_AGAIN_NS;
-    p->pause_ns = PAUSE_FIRST_NS;
+    p->pauses = 0;
     p->note.run = continue_pass;
     p->timer.due = pause_over;
     restart_pages(p);

@@ -57,11 +57,6 @@ void call_hangup_handle(struct request *rq, const struct caller *caller, void *c
         db_request_start(&p->db, atomic_load(&context->pool));
 }
 
-static struct pg_arg text_or_null(const char *text)
-{
-    return text ? pg_text(text) : pg_null();
-}
-
 /* 2. On a worker: locks the call, decides, writes. */
 static enum err run(struct db_request *db, struct pg *pg)
 {
@@ -79,9 +74,9 @@ static enum err run(struct db_request *db, struct pg *pg)
     enum call_transition transition = call_transition(p->now, p->to);
     p->outcome = transition == CALL_TRANSITION_REFUSED ? PROGRESS_REFUSED : PROGRESS_DONE;
     struct str call = pg_get(&row, 0, 1);
-    struct pg_call change = {
-        .ask = &call_change_status,
-        .args = {pg_text(p->id), pg_text(call_status_name(p->to)), text_or_null(p->to_tag), text_or_null(p->reason)}};
+    struct pg_call change = {.ask = &call_change_status,
+                             .args = {pg_text(p->id), pg_text(call_status_name(p->to)), pg_text_or_null(p->to_tag),
+                                      pg_text_or_null(p->reason)}};
     if (transition == CALL_TRANSITION_NONE)
         p->call = arena_copy(db->rq->arena, call);
     if (transition == CALL_TRANSITION_CHANGES) {

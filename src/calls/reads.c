@@ -26,8 +26,7 @@ void calls_list_handle(struct request *rq, const struct caller *caller, void *ca
     if (!page_read(rq, &page))
         return;
     struct pg_call call = {.ask = customer.at ? &calls_list_of : &calls_list_all,
-                           .args = {pg_text(page.after ? page.after : "00000000-0000-0000-0000-000000000000"),
-                                    pg_i64(page.limit + 1),
+                           .args = {pg_text(page.after ? page.after : UUID_NIL), pg_i64(page.limit + 1),
                                     customer.at ? pg_text(arena_copy(rq->arena, customer).at) : pg_null()}};
     read_page(rq, atomic_load(&context->pool), &page, &call);
 }

@@ -88,11 +88,6 @@ static void begin(struct set_up *s)
         db_request_start(&s->db, atomic_load(&s->context->pool));
 }
 
-static struct pg_arg text_or_null(const char *text)
-{
-    return text ? pg_text(text) : pg_null();
-}
-
 static enum err take_result(struct set_up *s, const struct pg_call *rows, int row)
 {
     struct arena *arena = s->db.rq->arena;
@@ -109,9 +104,10 @@ static enum err run_alone(struct db_request *db, struct pg *pg)
     struct set_up *s = OWNER_OF(db, struct set_up, db);
     struct pg_call call = {.ask = &call_begin,
                            .args = {pg_text(s->customer_id), pg_text(s->direction), pg_text(s->source),
-                                    pg_text(s->destination), text_or_null(s->sip_call_id), text_or_null(s->from_tag),
-                                    s->cseq < 0 ? pg_null() : pg_i64(s->cseq), text_or_null(s->master),
-                                    text_or_null(s->confbridge), text_or_null(s->group)}};
+                                    pg_text(s->destination), pg_text_or_null(s->sip_call_id),
+                                    pg_text_or_null(s->from_tag), s->cseq < 0 ? pg_null() : pg_i64(s->cseq),
+                                    pg_text_or_null(s->master), pg_text_or_null(s->confbridge),
+                                    pg_text_or_null(s->group)}};
     enum err e = pg_ask(pg, &call, db->job.deadline_ns);
     if (e)
         return e;

@@ -6,11 +6,6 @@
 
 #include "cli/commands.h"
 
-static struct pg_arg text_or_null(const char *z)
-{
-    return z ? pg_text(z) : pg_null();
-}
-
 static enum err ask(struct command_context *c, struct pg_call *call)
 {
     enum err e = command_ask(c, call);
@@ -22,9 +17,9 @@ static enum err ask(struct command_context *c, struct pg_call *call)
 static enum err add(struct command_context *c)
 {
     struct pg_call call = {.ask = &cascade_add,
-                           .args = {pg_text(word(c, 1)), text_or_null(option(c, "--table")),
-                                    text_or_null(option(c, "--column")), text_or_null(option(c, "--soft-delete")),
-                                    text_or_null(option(c, "--scrub")), text_or_null(option(c, "--page")),
+                           .args = {pg_text(word(c, 1)), pg_text_or_null(option(c, "--table")),
+                                    pg_text_or_null(option(c, "--column")), pg_text_or_null(option(c, "--soft-delete")),
+                                    pg_text_or_null(option(c, "--scrub")), pg_text_or_null(option(c, "--page")),
                                     pg_text(option(c, "--past") ? "true" : "false")}};
     enum err e = ask(c, &call);
     if (e)
@@ -125,7 +120,7 @@ static enum err redrive(struct command_context *c)
 {
     struct pg_call call = {
         .ask = &cascade_redrive,
-        .args = {text_or_null(c->word_count > 1 ? word(c, 1) : NULL), text_or_null(option(c, "--participant"))}};
+        .args = {pg_text_or_null(c->word_count > 1 ? word(c, 1) : NULL), pg_text_or_null(option(c, "--participant"))}};
     enum err e = ask(c, &call);
     if (!e)
         printf("{\"redriven\":%lld}\n", (long long)pg_get_i64(&call, 0, 0));

@@ -32,7 +32,7 @@ enum err customer_read(struct command_context *c)
 /* The reply is delayed by one lease after the commit, as in the server: by then every instance has read the change. */
 static void print_after_lease(int64_t committed_ns, struct str object)
 {
-    int64_t left_ns = committed_ns + FROZEN_LEASE_NS - clock_ns();
+    int64_t left_ns = customer_change_known_ns(committed_ns) - clock_ns();
     if (left_ns > 0)
         nanosleep(&(struct timespec){left_ns / NS_PER_S, left_ns % NS_PER_S}, NULL);
     printf("%.*s\n", STR_ARGS(object));

@@ -91,7 +91,7 @@ static void add_page(struct due_list *l, const struct pg_call *page)
 
 static enum err read_due(struct command_context *c, struct due_list *l)
 {
-    char after[48] = EXPIRY_FIRST, after_id[37] = EXPIRY_FIRST_ID;
+    char after[48] = EXPIRY_FIRST, after_id[37] = UUID_NIL;
     for (;;) {
         struct pg_call page = {
             .ask = &expiry_list,

@@ -2,13 +2,13 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/random.h"
 #include "cli/options.h"
 #include "server/database.h"
 
 #define RETRIES_MAX 5 /* as src/pg/pool.c repeats requests */
-#define RETRY_FIRST_MS 5
 #define ARENA_CEILING ((size_t)16 << 20)
 
 enum err command_ask(struct command_context *c, struct pg_call *call)
@@ -28,8 +28,8 @@ static enum err open_database(struct command_context *c, struct database *db)
 /* The pause is random, so that commands that were in conflict do not meet again. */
 static void pause_before_retry(int tries)
 {
-    int pause_ms = RETRY_FIRST_MS << tries;
-    (void)poll(NULL, 0, pause_ms / 2 + (int)random_below((uint32_t)pause_ms));
+    static const struct backoff retrying = {5 * NS_PER_MS, 160 * NS_PER_MS};
+    (void)poll(NULL, 0, backoff_jittered_ms(retrying, tries + 1));
 }
 
 static enum err run_repeatedly(struct command_context *c)

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "customers/statements.h"
+#include "pg/arrays.h"
 #include "pg/tx.h"
 
 #define REMIND_BATCH 1000
@@ -87,11 +88,6 @@ struct deletion_of_one {
     char hangup_payload[128];
 };
 
-static struct pg_arg text_or_null(const char *z)
-{
-    return z ? pg_text(z) : pg_null();
-}
-
 /* A frozen customer has no calls: the freeze ended them, and no set-up was accepted since. */
 static enum err promise_hangup(struct deletion_of_one *o, struct str status)
 {
@@ -108,14 +104,13 @@ static enum err write_deletion(struct deletion_of_one *o, const struct pg_call *
 {
     const struct actor *actor = o->actor;
     deletion_add(o->needs, o->customer_id, pg_get(row, 0, 3), &o->ids, &o->sealed);
-    buf_addz(&o->ids, "}");
-    buf_addz(&o->sealed, "}");
-    if (o->ids.failed || o->sealed.failed)
+    const char *ids = array_end(&o->ids), *sealed = array_end(&o->sealed);
+    if (!ids || !sealed)
         return ERR_MEMORY;
     o->writes[o->count++] =
         (struct pg_call){.ask = &customers_delete,
-                         .args = {pg_text(buf_str(&o->ids).at), pg_text(buf_str(&o->sealed).at), pg_text("delete"),
-                                  pg_text(actor->kind), text_or_null(actor->id), text_or_null(actor->correlation_id)}};
+                         .args = {pg_text(ids), pg_text(sealed), pg_text("delete"), pg_text(actor->kind),
+                                  pg_text_or_null(actor->id), pg_text_or_null(actor->correlation_id)}};
     return promise_hangup(o, pg_get(row, 0, 0));
 }
 
@@ -175,7 +170,7 @@ enum err customer_legal_hold(struct pg *pg, const char *customer_id, const char 
                              int64_t deadline_ns, struct arena *arena, struct str *ret_object)
 {
     AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
-    struct pg_call set = {.ask = &legal_hold_set, .args = {pg_text(customer_id), text_or_null(reason)}};
+    struct pg_call set = {.ask = &legal_hold_set, .args = {pg_text(customer_id), pg_text_or_null(reason)}};
     enum err e = tx_trip(tx, &set, 1);
     if (e)
         return e;
@@ -184,8 +179,8 @@ enum err customer_legal_hold(struct pg *pg, const char *customer_id, const char 
         return ERR_MEMORY;
     struct pg_call log = {.ask = &legal_hold_log,
                           .args = {pg_text(customer_id), pg_text(reason ? "hold" : "unhold"), pg_text(actor->kind),
-                                   text_or_null(actor->id), pg_text(found ? "done" : "unknown"),
-                                   text_or_null(actor->correlation_id), pg_text(found && reason ? reason : "")}};
+                                   pg_text_or_null(actor->id), pg_text(found ? "done" : "unknown"),
+                                   pg_text_or_null(actor->correlation_id), pg_text(found && reason ? reason : "")}};
     e = tx_commit(tx, &log, 1);
     return e ? e : found ? OK : ERR_MISSING;
 }

@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "customers/delete.h"
 #include "customers/last_mail.h"
+#include "pg/arrays.h"
 #include "pg/tx.h"
 
 #define BATCH 500
@@ -70,8 +71,8 @@ void deletion_add(const struct deletion *needs, const char *id, struct str email
 {
     char box[LAST_MAIL_SEALED_MAX];
     bool mail = needs->last_mail_key && last_mail_seal(needs->last_mail_key, id, email, box) == OK;
-    buf_addf(ids, "%s%s", ids->len ? "," : "{", id);
-    buf_addf(sealed, "%s%s", sealed->len ? "," : "{", mail ? box : "NULL");
+    array_add_plain(ids, str_of(id));
+    array_add_text(sealed, mail ? str_of(box) : (struct str){NULL, 0});
 }
 
 enum err expiry_begin(struct pg *pg, int64_t grace_ms, int64_t deadline_ns, struct expiry_pass *ret)
@@ -84,7 +85,7 @@ enum err expiry_begin(struct pg *pg, int64_t grace_ms, int64_t deadline_ns, stru
                                 .due = pg_get_i64(&call, 0, 0),
                                 .size = BATCH,
                                 .after = EXPIRY_FIRST,
-                                .after_id = EXPIRY_FIRST_ID};
+                                .after_id = UUID_NIL};
     return OK;
 }
 
@@ -105,10 +106,9 @@ static enum err lock_batch(const struct deletion *needs, struct tx *tx, const st
         return e;
     for (int row = 0; row < rows.rows; row++)
         deletion_add(needs, pg_get(&rows, row, 0).at, pg_get(&rows, row, 2), ids, sealed);
-    buf_addz(ids, "}");
-    buf_addz(sealed, "}");
     ret->count = rows.rows;
-    if (ids->failed || sealed->failed || str_copy(pg_get(&rows, rows.rows - 1, 1), ret->after, sizeof ret->after) ||
+    if (!array_end(ids) || !array_end(sealed) ||
+        str_copy(pg_get(&rows, rows.rows - 1, 1), ret->after, sizeof ret->after) ||
         str_copy(pg_get(&rows, rows.rows - 1, 0), ret->id, sizeof ret->id))
         return ERR_MEMORY;
     return OK;

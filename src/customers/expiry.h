@@ -56,7 +56,6 @@ enum err reminders_run(struct pg *pg, int64_t grace_ms, const int64_t *before_ms
 
 extern const struct statement expiry_list; /* $1 grace in ms, $2 after, $3 after id, $4 limit → id scheduled after */
 #define EXPIRY_FIRST "-infinity"
-#define EXPIRY_FIRST_ID "00000000-0000-0000-0000-000000000000"
 
 extern const struct statement *const expiry_statements[];
 extern const size_t expiry_statement_count;

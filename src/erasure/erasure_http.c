@@ -6,7 +6,6 @@
 #include "erasure/cascade.h"
 
 #define PREVIEW_MOST 10000 /* rows counted a participant */
-#define ERROR_MAX 200
 
 struct erasure_request {
     struct db_request db;
@@ -14,9 +13,8 @@ struct erasure_request {
     bool preview;
     struct str ledger; /* absent: there is no such customer */
     /* A receipt: */
-    const char *participant, *error;
-    bool done, missing;
-    int64_t rows; /* -1: not given */
+    struct receipt receipt;
+    bool missing;
 };
 
 static enum err read_ledger(struct db_request *db, struct pg *pg);
@@ -91,36 +89,28 @@ void erasure_receipt_handle(struct request *rq, const struct caller *caller, voi
         db_request_start(&x->db, atomic_load(&context->pool));
 }
 
-static bool is_receipt_status(struct str status)
-{
-    return str_eq(status, STR("done")) || str_eq(status, STR("failed"));
-}
-
 /* False after an answer was sent. */
 static bool read_receipt(struct request *rq, struct erasure_request *x)
 {
-    static const char code[] = "INVALID_RECEIPT",
-                      wrong[] =
-                          "Send {\"rows\":…,\"status\":\"done\" or \"failed\",\"error\":…}; each may be left out.";
-    static const struct field
-        status = {.name = "status", .refuses_null = true, .fits = is_receipt_status, .code = code, .message = wrong},
-        error = {.name = "error", .refuses_null = true, .bytes_max = ERROR_MAX, .code = code, .message = wrong},
-        rows = {.name = "rows", .refuses_null = true, .code = code, .message = wrong};
-    AUTO(fields) struct fields f = fields_read(rq->arena, rq->body.len ? rq->body : STR("{}"), code, wrong);
-    x->done = !str_eq(field_text(&f, &status), STR("failed"));
-    x->error = field_copy(&f, &error);
-    x->rows = -1;
-    (void)field_integer(&f, &rows, 0, INT64_MAX, &x->rows);
-    if (!(x->participant = arena_copy(rq->arena, rq->params[1]).at) && !f.err)
-        f.err = ERR_FULL;
-    return !fields_refuse(&f, rq);
+    struct why why;
+    AUTO(json) json_t *body = json_read_object(rq->body.len ? rq->body : STR("{}"), &why);
+    if (!body || receipt_read_report(body, &x->receipt, &why) || x->receipt.error_is_cut) {
+        reply_refuse(rq, 400, "INVALID_RECEIPT",
+                     "Send {\"rows\":…,\"status\":\"done\" or \"failed\",\"error\":…}; each may be left out.");
+        return false;
+    }
+    /* A name that is too long is no participant's. */
+    if (str_copy(rq->params[1], x->receipt.participant, sizeof x->receipt.participant))
+        x->receipt.participant[0] = '\0';
+    return true;
 }
 
 /* 2. On a worker: stores the receipt, then reads the ledger. */
 static enum err store_receipt(struct db_request *db, struct pg *pg)
 {
     struct erasure_request *x = request_of(db);
-    enum err e = cascade_receive(NULL, pg, x->id, x->participant, x->done, x->rows, x->error, db->job.deadline_ns);
+    enum err e = cascade_receive(NULL, pg, x->id, x->receipt.participant, x->receipt.done, x->receipt.rows,
+                                 *x->receipt.error ? x->receipt.error : NULL, db->job.deadline_ns);
     x->missing = e == ERR_MISSING;
     if (e)
         return x->missing ? OK : e;

@@ -1,6 +1,7 @@
 /* The delivery of one mail: which provider is tried next, the result of each try, and when the waiting request is answered. */
 #include <stdlib.h>
 
+#include "base/backoff.h"
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/metrics.h"
@@ -96,7 +97,7 @@ static bool choose_provider(struct delivery *d)
 static int64_t try_from_ns(const struct delivery *d)
 {
     const struct provider_tries *t = &d->tries[d->at];
-    return t->count ? t->failed_ns + (d->post->pause_ns << (t->count - 1)) : 0;
+    return t->count ? t->failed_ns + backoff_ns((struct backoff){d->post->pause_ns, INT64_MAX}, t->count) : 0;
 }
 
 static void attempt(struct delivery *d)

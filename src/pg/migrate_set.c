@@ -1,5 +1,6 @@
 /* The functions and triggers, which are replaced as one set. */
 #include "base/buf.h"
+#include "pg/arrays.h"
 #include "pg/migrate_inside.h"
 
 #define NAMES_BYTES_MAX (64 * FUNCTIONS_MAX)
@@ -90,11 +91,9 @@ enum err set_apply(struct pg *pg, const struct function_set *set, int64_t deadli
 enum err set_remove(struct pg *pg, struct tx *tx, const struct function_set *set, int64_t deadline_ns, struct why *why)
 {
     AUTO(buf) struct buf names = buf_new(NAMES_BYTES_MAX);
-    buf_addz(&names, "{");
     for (size_t i = 0; i < set->count; i++)
-        buf_addf(&names, "%s\"%.*s\"", i ? "," : "", STR_ARGS(function_name(set->functions[i])));
-    buf_addz(&names, "}");
-    if (names.failed)
+        array_add_text(&names, function_name(set->functions[i]));
+    if (!array_end(&names))
         return why_set(why, names.failed, "no memory for the names of the functions");
     struct pg_call drops = {.ask = &set_drops, .args = {pg_text(buf_str(&names).at)}}, forget = {.ask = &set_forget};
     enum err e = migrate_ask(tx, &drops, why);

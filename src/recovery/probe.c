@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "limits/headers.h"
+#include "pg/arrays.h"
 #include "recovery/body.h"
 
 /* Time for a look-up, without the company query's own time-out. */
@@ -144,21 +145,14 @@ static struct probe_request *probe_of(struct batch_item *item)
     return OWNER_OF(item, struct probe_request, item);
 }
 
-/* Normalised addresses contain neither quotes nor backslashes. */
-static void write_addresses(struct buf *out, struct batch_item **items, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        buf_addf(out, "%s\"%.*s\"", i ? "," : "{", STR_ARGS(probe_of(items[i])->email));
-    buf_add(out, (struct str){"}", 2}); /* with its NUL */
-}
-
 /* 3. On a worker: users and companies for a batch, in one trip. Those whose company query was too slow stay open. */
 static enum err look_up_batch(void *context, struct pg *pg, struct batch_item **items, size_t count)
 {
     struct probe *probe = context;
     AUTO(buf) struct buf addresses = buf_new(BATCH_MOST * (EMAIL_MAX + 4));
-    write_addresses(&addresses, items, count);
-    if (addresses.failed)
+    for (size_t i = 0; i < count; i++)
+        array_add_text(&addresses, probe_of(items[i])->email);
+    if (!array_end(&addresses))
         return addresses.failed;
     int64_t short_ms = atomic_load(&probe->timeout_ms) / 4;
     if (short_ms > BATCH_COMPANY_MS)

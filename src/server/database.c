@@ -14,6 +14,7 @@
 #include "events/outbox.h"
 #include "gate/authenticate.h"
 #include "limits/store.h"
+#include "pg/arrays.h"
 #include "recovery/cleanup.h"
 #include "recovery/probe.h"
 #include "work/leader.h"
@@ -277,15 +278,20 @@ enum err database_check_row_security(struct pg *pg, const struct ownership_colum
 {
     AUTO(buf) struct buf names = buf_new(8192);
     AUTO(buf) struct buf commands = buf_new(1024);
-    buf_addz(&names, "{auth.users,reclaim.customer_customers,reclaim.billing_accounts");
-    buf_addz(&commands, "{DELETE,UPDATE,UPDATE");
+    static const struct {
+        struct str name, command;
+    } always[] = {{STR("auth.users"), STR("DELETE")},
+                  {STR("reclaim.customer_customers"), STR("UPDATE")},
+                  {STR("reclaim.billing_accounts"), STR("UPDATE")}};
+    for (size_t i = 0; i < COUNT_OF(always); i++) {
+        array_add_plain(&names, always[i].name);
+        array_add_plain(&commands, always[i].command);
+    }
     for (size_t i = 0; i < count; i++) {
         buf_addf(&names, ",\"\\\"%s\\\".\\\"%s\\\"\"", columns[i].schema, columns[i].table);
         buf_addz(&commands, ",SELECT");
     }
-    buf_add(&names, (struct str){"}", 2}); /* with its NUL */
-    buf_add(&commands, (struct str){"}", 2});
-    if (names.failed || commands.failed)
+    if (!array_end(&names) || !array_end(&commands))
         return why_set(why, ERR_MEMORY, "no memory for the names of the ownership tables");
     struct pg_call call = {.ask = &find_hidden_rows, .args = {pg_text(names.at), pg_text(commands.at)}};
     enum err e = pg_ask(pg, &call, deadline());

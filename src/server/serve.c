@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/backoff.h"
 #include "base/clock.h"
 #include "base/embedded.h"
 #include "base/log.h"
@@ -303,7 +304,8 @@ static enum err bring_database_up(struct app *app, struct why *why)
 static enum err await_database(struct app *app, bool *ret_stopped)
 {
     char last[sizeof((struct why *)0)->text] = "";
-    for (int64_t pause_ms = 200;; pause_ms = pause_ms < 2000 ? pause_ms * 2 : 2000) {
+    static const struct backoff trying = {200 * NS_PER_MS, 2 * NS_PER_S};
+    for (int failures = 1;; failures++) {
         struct why why = {""};
         enum err e = bring_database_up(app, &why);
         if (!e)
@@ -315,7 +317,7 @@ static enum err await_database(struct app *app, bool *ret_stopped)
         if (strcmp(last, why.text) != 0)
             log_warn("waiting for the database", F_STR("why", why.text));
         memcpy(last, why.text, sizeof last);
-        if (!attend(app, pause_ms)) {
+        if (!attend(app, backoff_ns(trying, failures) / NS_PER_MS)) {
             *ret_stopped = true;
             return OK;
         }
