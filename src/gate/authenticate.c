@@ -23,33 +23,34 @@ struct authenticator {
     "c.id AS customer_id, c.status::text AS status,"                                                                   \
     " (extract(epoch FROM c.tm_deletion_scheduled) * 1000000)::bigint AS scheduled_us"
 
-/* An owner's live customer; without one the deleted one, so that a deleted account is told from none at all. */
-static const struct statement who_owns = {
-    .name = "who_owns",
+/* The owner's customer that is not deleted, else a deleted one: the reply differs from that for an owner without
+ * any. */
+static const struct statement customer_of_owner = {
+    .name = "customer_of_owner",
     .sql = "SELECT " CUSTOMER " FROM reclaim.customer_customers c WHERE c.owner_user_id = $1::uuid"
            " ORDER BY c.status = 'deleted', c.tm_create DESC NULLS LAST LIMIT 1",
     .params = 1,
     .columns = "customer_id:uuid status:text scheduled_us:int8",
 };
 
-static const struct statement who_has_key = {
-    .name = "who_has_key",
+static const struct statement customer_of_key = {
+    .name = "customer_of_key",
     .sql = "SELECT " CUSTOMER ", k.id AS key_id FROM reclaim.access_keys k"
            " JOIN reclaim.customer_customers c ON c.id = k.customer_id WHERE k.key_hash = $1 AND k.revoked_at IS NULL",
     .params = 1,
     .columns = "customer_id:uuid status:text scheduled_us:int8 key_id:uuid",
 };
 
-/* To the minute is enough for people, and keeps a busy key from being a busy row. */
-static const struct statement who_used_key = {
-    .name = "who_used_key",
+/* At most one update a minute, so that a key in heavy use does not mean as many row versions. */
+static const struct statement touch_key = {
+    .name = "touch_key",
     .sql = "UPDATE reclaim.access_keys SET last_used_at = pg_catalog.now() WHERE key_hash = $1 AND revoked_at IS NULL"
            " AND (last_used_at IS NULL OR last_used_at < pg_catalog.now() - interval '1 minute')",
     .params = 1,
     .columns = "",
 };
 
-const struct statement *const authenticate_statements[] = {&who_owns, &who_has_key, &who_used_key};
+const struct statement *const authenticate_statements[] = {&customer_of_owner, &customer_of_key, &touch_key};
 const size_t authenticate_statement_count = COUNT_OF(authenticate_statements);
 
 struct authenticator *authenticator_new(const struct authenticator_config *config)
@@ -102,31 +103,32 @@ static void answer(struct authentication *q, enum caller_verdict verdict)
     q->answered(q);
 }
 
-static void disbelieve(struct authentication *q, const char *code, const char *message)
+static void refuse_credential(struct authentication *q, const char *code, const char *message)
 {
     q->code = code;
     q->message = message;
     answer(q, CALLER_REFUSED);
 }
 
-/* The customer is known; whether he may pass is the asker's to say, unless he is gone. */
-static void settle(struct authentication *q)
+/* Only a deleted customer is refused here; `answered` decides about the others. */
+static void finish(struct authentication *q)
 {
     if (q->caller.standing == CUSTOMER_DELETED && !q->caller.admin)
-        disbelieve(q, "ACCOUNT_DELETED", "The account behind these credentials was deleted.");
+        refuse_credential(q, "ACCOUNT_DELETED", "The account behind these credentials was deleted.");
     else
         answer(q, CALLER_KNOWN);
 }
 
-/* --- from memory --- */
+/* --- from the cache --- */
 
 static struct digest digest_of_user(const char *user_id)
 {
     return digest_quick(str_of(user_id));
 }
 
-/* False when memory does not know, or may not be trusted. `by` is the credential, or the user a token names. */
-static bool recall(struct authentication *q, enum credential_kind kind, const struct digest *by)
+/* False if the credential is not cached or the lease has expired. `by` is the credential's digest, or that of the
+ * token's user. */
+static bool find_in_cache(struct authentication *q, enum credential_kind kind, const struct digest *by)
 {
     struct frozen_customers *frozen = atomic_load(&q->authenticator->frozen);
     struct cached_credential as;
@@ -152,8 +154,7 @@ static bool recall(struct authentication *q, enum credential_kind kind, const st
     return true;
 }
 
-/* For next time: who has a customer that is not deleted. */
-static void remember(const struct authentication *q)
+static void add_to_cache(const struct authentication *q)
 {
     const struct caller *c = &q->caller;
     struct cached_credential as = {.admin = c->admin};
@@ -164,13 +165,13 @@ static void remember(const struct authentication *q)
     if (c->by_key || q->from_memory)
         return;
     struct digest user = digest_of_user(c->user_id);
-    as.admin = false; /* that is the token's to say */
+    as.admin = false; /* depends on the token, not on the user */
     credential_cache_add(q->authenticator->credentials, CREDENTIAL_USER, &user, &as, q->asked_ns, INT64_MAX);
 }
 
 /* --- from the database, on a worker --- */
 
-static void take_customer(struct caller *c, const struct pg_call *found)
+static void read_customer(struct caller *c, const struct pg_call *found)
 {
     struct str status = pg_get(found, 0, 1);
     c->standing = CUSTOMER_NONE;
@@ -186,15 +187,15 @@ static enum err look_up(struct job *job, struct pg *pg)
 {
     struct authentication *q = OWNER_OF(job, struct authentication, job);
     struct caller *c = &q->caller;
-    struct pg_call calls[] = {
-        {.ask = c->by_key ? &who_has_key : &who_owns, .args = {pg_text(c->by_key ? q->key_hash : c->user_id)}},
-        {.ask = &who_used_key, .args = {pg_text(q->key_hash)}}};
+    struct pg_call calls[] = {{.ask = c->by_key ? &customer_of_key : &customer_of_owner,
+                               .args = {pg_text(c->by_key ? q->key_hash : c->user_id)}},
+                              {.ask = &touch_key, .args = {pg_text(q->key_hash)}}};
     const struct pg_call *found = &calls[0];
     q->asked_ns = clock_ns();
     enum err e = pg_trip(pg, calls, c->by_key ? 2 : 1, job->deadline_ns);
     if (e)
         return e;
-    take_customer(c, found);
+    read_customer(c, found);
     if (c->by_key && found->rows)
         return str_copy(pg_get(found, 0, 3), c->key_id, sizeof c->key_id);
     return OK;
@@ -205,17 +206,17 @@ static void looked_up(struct job *job, enum err e)
     struct authentication *q = OWNER_OF(job, struct authentication, job);
     struct caller *c = &q->caller;
     if (e) {
-        log_warn("who is asking cannot be told", F_STR("error", err_name(e)));
+        log_warn("the credentials could not be looked up", F_STR("error", err_name(e)));
         answer(q, CALLER_UNSURE);
         return;
     }
     if (c->by_key && c->standing == CUSTOMER_NONE) {
-        disbelieve(q, "INVALID_API_KEY", "The API key is unknown or was revoked.");
+        refuse_credential(q, "INVALID_API_KEY", "The API key is unknown or was revoked.");
         return;
     }
     if (c->standing == CUSTOMER_ACTIVE || c->standing == CUSTOMER_FROZEN)
-        remember(q);
-    settle(q);
+        add_to_cache(q);
+    finish(q);
 }
 
 static void ask_database(const struct authentication *shown)
@@ -231,26 +232,26 @@ static void ask_database(const struct authentication *shown)
     answer(&unsure, CALLER_UNSURE);
 }
 
-/* --- what was shown --- */
+/* --- the request's credentials --- */
 
-static void judge_key(struct authentication *q, struct str key)
+static void authenticate_key(struct authentication *q, struct str key)
 {
     q->kind = CREDENTIAL_KEY;
     q->caller.by_key = true;
     q->until_ns = INT64_MAX;
     q->credential = digest_quick(key);
-    if (recall(q, CREDENTIAL_KEY, &q->credential)) {
-        settle(q);
+    if (find_in_cache(q, CREDENTIAL_KEY, &q->credential)) {
+        finish(q);
     } else if (access_key_is_one(key)) {
         access_key_hash(q->authenticator->key_hasher, key, q->key_hash);
         ask_database(q);
     } else {
-        disbelieve(q, "INVALID_API_KEY", "The API key is not one of Reclaim's.");
+        refuse_credential(q, "INVALID_API_KEY", "The API key is malformed.");
     }
 }
 
-/* The monotonic instant that the wall clock's is now away. */
-static int64_t until(int64_t now_ns, int64_t now_us, int64_t wall_us)
+/* Converts an instant of the wall clock into one of the monotonic clock, at most CREDENTIAL_CACHE_NS from now. */
+static int64_t monotonic_until(int64_t now_ns, int64_t now_us, int64_t wall_us)
 {
     int64_t left_us = wall_us - now_us;
     return left_us >= CREDENTIAL_CACHE_NS / NS_PER_US ? now_ns + CREDENTIAL_CACHE_NS : now_ns + left_us * NS_PER_US;
@@ -262,16 +263,16 @@ static bool verify(struct authentication *q, const struct jwt_keys *keys, struct
     int64_t now_us = clock_wall_us();
     enum jwt_fault fault = keys ? jwt_verify(keys, token, now_us, &claims) : JWT_ALGORITHM;
     if (fault) {
-        disbelieve(q, fault == JWT_EXPIRED ? "TOKEN_EXPIRED" : "INVALID_TOKEN", jwt_fault_text(fault));
+        refuse_credential(q, fault == JWT_EXPIRED ? "TOKEN_EXPIRED" : "INVALID_TOKEN", jwt_fault_text(fault));
         return false;
     }
     q->caller.admin = claims.admin;
     memcpy(q->caller.user_id, claims.sub, sizeof q->caller.user_id);
-    q->until_ns = until(q->asked_ns, now_us, claims.expires_us);
+    q->until_ns = monotonic_until(q->asked_ns, now_us, claims.expires_us);
     return true;
 }
 
-/* What is remembered of a token counts for the keys that it was verified with, and for no others. */
+/* Includes the serial number of the keys, so that entries of tokens verified with other keys are not found. */
 static struct digest digest_of_token(struct str token, const struct jwt_keys *keys)
 {
     struct digest ret = digest_quick(token);
@@ -281,28 +282,28 @@ static struct digest digest_of_token(struct str token, const struct jwt_keys *ke
     return ret;
 }
 
-static void judge_token(struct authentication *q, struct str token)
+static void authenticate_token(struct authentication *q, struct str token)
 {
     const struct jwt_keys *keys = atomic_load(&q->authenticator->tokens);
     q->kind = CREDENTIAL_TOKEN;
     if (token.len <= JWT_MAX) {
         q->credential = digest_of_token(token, keys);
-        if (recall(q, CREDENTIAL_TOKEN, &q->credential)) {
-            settle(q);
+        if (find_in_cache(q, CREDENTIAL_TOKEN, &q->credential)) {
+            finish(q);
             return;
         }
     }
     if (!verify(q, keys, token))
         return;
-    if (!q->caller.user_id[0]) { /* a service's: there is nobody to look up */
+    if (!q->caller.user_id[0]) { /* a service's token: no user to look up */
         q->from_memory = true;
-        settle(q);
+        finish(q);
         return;
     }
     struct digest user = digest_of_user(q->caller.user_id);
-    if (recall(q, CREDENTIAL_USER, &user)) {
-        remember(q);
-        settle(q);
+    if (find_in_cache(q, CREDENTIAL_USER, &user)) {
+        add_to_cache(q);
+        finish(q);
     } else {
         ask_database(q);
     }
@@ -314,9 +315,9 @@ void authenticate(struct authenticator *authenticator, struct authentication *q)
     q->authenticator = authenticator;
     q->asked_ns = clock_ns();
     if (shown.len > 7 && str_eq_nocase((struct str){shown.at, 7}, STR("Bearer ")))
-        judge_token(q, str_trim((struct str){shown.at + 7, shown.len - 7}));
+        authenticate_token(q, str_trim((struct str){shown.at + 7, shown.len - 7}));
     else if (key.at)
-        judge_key(q, str_trim(key));
+        authenticate_key(q, str_trim(key));
     else
         answer(q, CALLER_HAS_NONE);
 }
@@ -327,7 +328,7 @@ int authentication_write_refusal(struct request *rq, const struct authentication
 {
     switch (q->verdict) {
     case CALLER_UNSURE:
-        reply_error(rq, "UNAVAILABLE", "Reclaim cannot tell right now who is asking. Please try again in a moment.");
+        reply_error(rq, "UNAVAILABLE", "Reclaim cannot check the credentials at the moment. Please try again.");
         return 503;
     case CALLER_KNOWN:
         reply_error(rq, "NO_CUSTOMER", "No customer belongs to these credentials.");
@@ -370,8 +371,8 @@ void authenticator_refuse_frozen(struct authenticator *authenticator, struct req
 
 /* --- the guard of a route --- */
 
-/* The handler may keep the caller, so it goes to the request's work. */
-static void pass_on(struct request *rq, const struct guarded *route, const struct caller *c)
+/* The handler may keep the caller: it is copied into the request's work. */
+static void call_handler(struct request *rq, const struct guarded *route, const struct caller *c)
 {
     struct caller *kept = request_work(rq, sizeof *kept);
     if (!kept) {
@@ -382,7 +383,7 @@ static void pass_on(struct request *rq, const struct guarded *route, const struc
     route->handle(rq, kept, route->context);
 }
 
-static bool may_pass(const struct guarded *route, const struct caller *c)
+static bool is_admitted(const struct guarded *route, const struct caller *c)
 {
     if (c->admin && route->admits & ADMITS_ADMIN)
         return true;
@@ -390,14 +391,14 @@ static bool may_pass(const struct guarded *route, const struct caller *c)
     return standing && route->admits & ADMITS_CUSTOMER;
 }
 
-static void admit(struct authentication *q)
+static void guard_decide(struct authentication *q)
 {
     struct request *rq = q->rq;
     const struct guarded *route = rq->route->context;
     const struct caller *c = &q->caller;
     bool known = q->verdict == CALLER_KNOWN;
-    if (known && may_pass(route, c))
-        pass_on(rq, route, c);
+    if (known && is_admitted(route, c))
+        call_handler(rq, route, c);
     else if (known && c->standing == CUSTOMER_FROZEN && !(route->admits & ADMITS_FROZEN))
         authenticator_refuse_frozen(route->authenticator, rq, c);
     else if (known && !(route->admits & ADMITS_CUSTOMER))
@@ -409,7 +410,7 @@ static void admit(struct authentication *q)
 void authenticate_guarded(struct request *rq)
 {
     const struct guarded *route = rq->route->context;
-    struct authentication q = {.rq = rq, .answered = admit};
+    struct authentication q = {.rq = rq, .answered = guard_decide};
     struct str body = rq->body.len ? arena_copy(rq->arena, rq->body) : STR("");
     if (!body.at) {
         reply_fault(rq, ERR_FULL);

@@ -1,7 +1,7 @@
-/* Who is asking, and whether they may: tokens, API keys, and the customer behind them.
+/* Authenticates requests by token or API key, and finds the customer that the credential belongs to.
  *
- * A credential seen before is known from memory, and so is every frozen customer while the lease of that knowledge lasts
- * (gate/frozen_customers.h); everything else is asked of the database, on a worker. What cannot be known is not let in. */
+ * Answers from the credential cache and the set of frozen customers while the lease on that set is valid
+ * (gate/frozen_customers.h); otherwise a worker asks the database. If neither can answer, the request is refused. */
 #ifndef GATE_AUTHENTICATE_H
 #define GATE_AUTHENTICATE_H
 
@@ -9,78 +9,79 @@
 
 #include "credentials/access_keys.h"
 #include "credentials/jwt.h"
-#include "gate/frozen_customers.h" /* FROZEN_LEASE_NS: until then after its commit no freeze is answered */
+#include "gate/frozen_customers.h" /* FROZEN_LEASE_NS: the reply to a freeze is delayed by it */
 #include "http/router.h"
 #include "pg/pool.h"
 
 struct caller {
     bool admin;           /* service_role, or app_metadata.role admin */
     bool by_key;          /* came with an API key, not with a token */
-    char user_id[37];     /* the token's sub; "" for keys, and for tokens without one */
-    char key_id[37];      /* of reclaim.access_keys; "" for tokens */
-    char customer_id[37]; /* "": none */
+    char user_id[37];     /* the token's sub; "" for API keys and tokens without sub */
+    char key_id[37];      /* reclaim.access_keys.id; "" for tokens */
+    char customer_id[37]; /* "" without a customer */
     enum standing_of { CUSTOMER_NONE, CUSTOMER_ACTIVE, CUSTOMER_FROZEN, CUSTOMER_DELETED } standing;
-    int64_t scheduled_us; /* while frozen: when its deletion was asked for, wall clock */
+    int64_t scheduled_us; /* if frozen: when the deletion was requested, wall clock */
 };
 
 struct authenticator_config {
-    const struct jwt_keys *tokens;   /* authenticator_set_tokens; NULL: no token is known, all are refused */
+    const struct jwt_keys *tokens;   /* see authenticator_set_tokens(); NULL: every token is refused */
     const struct digest *key_hasher; /* hashes API keys (credentials/access_keys.h) */
 };
 
 struct authenticator;
 
 struct authenticator *authenticator_new(const struct authenticator_config *config) MUST_CHECK;
-/* The database is ready. `direct_url` is for the thread that keeps up with freezes. */
+/* Call once the database is ready. `direct_url` is for the thread that reads customer changes. */
 enum err authenticator_open(struct authenticator *authenticator, const char *direct_url, struct pool *pool,
                             struct why *why) MUST_CHECK;
 void authenticator_free(struct authenticator *authenticator); /* after the last request and pool_stop; NULL is fine */
 void authenticator_set_grace(struct authenticator *authenticator, int64_t grace_ms); /* for "deletion_effective_at" */
-/* Tokens are verified with these from now on, also those that were believed before. Both sets stay until authenticator_free. */
+/* Replaces the keys for tokens. Tokens accepted before are verified again. Both sets must stay valid until
+ * authenticator_free(). */
 void authenticator_set_tokens(struct authenticator *authenticator, const struct jwt_keys *tokens);
 
 enum caller_verdict {
     CALLER_KNOWN,
     CALLER_HAS_NONE,
-    CALLER_REFUSED, /* `code` and `message` say why; also those of a deleted customer */
-    CALLER_UNSURE,  /* the database cannot be asked: 503 */
+    CALLER_REFUSED, /* see `code` and `message`; includes credentials of a deleted customer */
+    CALLER_UNSURE,  /* the database is not reachable: 503 */
 };
 
-/* May lie on the stack: `answered` gets it, or its copy in the request's work. */
+/* May be on the stack: `answered` is passed it, or its copy in the request's work. */
 struct authentication {
     struct request *rq;
     struct caller caller; /* with CALLER_KNOWN */
     enum caller_verdict verdict;
     const char *code, *message; /* for the 401; constants */
-    /* On the loop before authenticate returns, or later on a worker. */
+    /* Called on the loop before authenticate() returns, or later on a worker. */
     void (*answered)(struct authentication *q);
     bool from_memory; /* the database was not asked */
-    /* who's: */
+    /* Private to authenticate.c: */
     struct authenticator *authenticator;
     struct job job;
     enum credential_kind kind;
-    struct digest credential; /* of what was shown */
+    struct digest credential; /* of the token or API key */
     char key_hash[DIGEST_HEX_LEN + 1];
-    int64_t asked_ns, until_ns; /* from when, and for how long, the answer may be remembered */
+    int64_t asked_ns, until_ns; /* start of the look-up; end of the cache entry */
 };
 
-/* Reads the request's credentials; on the loop. Set rq and answered before. "Authorization: Bearer" counts before
- * "X-API-Key" when both are there: a key is what a program falls back on. */
+/* Reads the request's credentials; on the loop. Set rq and answered before. "Authorization: Bearer" takes
+ * precedence over "X-API-Key". */
 void authenticate(struct authenticator *authenticator, struct authentication *q);
-/* The answers that go with it: 401, 403 DELETION_SCHEDULED, 403 NO_CUSTOMER, 503. Each sends. */
+/* Send the refusal: 401, 403 DELETION_SCHEDULED, 403 NO_CUSTOMER or 503. */
 void authentication_refuse(struct request *rq, const struct authentication *q);
 void authenticator_refuse_frozen(struct authenticator *authenticator, struct request *rq, const struct caller *caller);
-/* The same, without sending; they return the status. */
+/* Write the refusal without sending it; return its status. */
 int authentication_write_refusal(struct request *rq, const struct authentication *q);
 int authenticator_write_frozen(struct authenticator *authenticator, struct request *rq, const struct caller *caller);
 
-/* A route for people who are known: its handler is authenticate_guarded, its context a struct guarded. Whoever may not pass is answered
- * here; `handle` gets the others, on the loop or on a worker, with the body in the request's arena, and `caller` as long as
- * the request's work lasts. It must not block. */
+/* A route that requires credentials: its handler is authenticate_guarded(), its context a struct guarded. Refusals
+ * are sent here. Otherwise `handle` is called, on the loop or on a worker, with the body in the request's arena and
+ * a `caller` that is valid as long as the request's work. It must not block. */
 enum {
     ADMITS_ADMIN = 1,
-    ADMITS_CUSTOMER = 2, /* whoever has a customer that is not deleted */
-    ADMITS_FROZEN = 4,   /* that customer may be frozen */
+    ADMITS_CUSTOMER = 2, /* any caller with a customer that is not deleted */
+    ADMITS_FROZEN = 4,   /* also if that customer is frozen */
 };
 struct guarded {
     struct authenticator *authenticator;

@@ -6,22 +6,22 @@
 #include "base/digest.h"
 #include "base/random.h"
 
-#define PLACES_LEAST 64
+#define CAPACITY_MIN 64
 
 struct slot {
     struct customer_id id;
     int64_t at_us; /* 0: free */
 };
 
-/* Open addressing with linear probing. A table grows by half when three quarters are taken, so that half is. */
+/* Open addressing with linear probing. A table that is three quarters full grows by half, and is then half full. */
 struct table {
-    struct slot *places;
+    struct slot *slots;
     size_t capacity, count;
-    uint64_t seed[2]; /* nobody can choose ids that crowd together */
+    uint64_t seed[2]; /* random: ids cannot be chosen so that they collide */
 };
 
 struct customer_set {
-    pthread_rwlock_t lock; /* of the writer's changes against readers; the writer itself reads without */
+    pthread_rwlock_t lock; /* held for writing, and by readers; the writer reads without it */
     struct table table;
 };
 
@@ -72,19 +72,19 @@ static size_t home_of(const struct table *t, struct customer_id id)
     return (size_t)((unsigned __int128)hash * t->capacity >> 64);
 }
 
-/* Where the customer is, or would be put. There is always a free place. */
-static struct slot *place_of(const struct table *t, struct customer_id id)
+/* The customer's slot, or the free one to put it into. There is always a free slot. */
+static struct slot *find_slot(const struct table *t, struct customer_id id)
 {
     size_t at = home_of(t, id);
-    while (t->places[at].at_us && !same(t->places[at].id, id))
+    while (t->slots[at].at_us && !same(t->slots[at].id, id))
         at = at + 1 < t->capacity ? at + 1 : 0;
-    return &t->places[at];
+    return &t->slots[at];
 }
 
 static enum err table_new(size_t capacity, struct table *ret)
 {
-    struct table t = {.places = calloc(capacity, sizeof(struct slot)), .capacity = capacity};
-    if (!t.places)
+    struct table t = {.slots = calloc(capacity, sizeof(struct slot)), .capacity = capacity};
+    if (!t.slots)
         return ERR_MEMORY;
     random_bytes(t.seed, sizeof t.seed);
     t.seed[0] |= 1;
@@ -95,13 +95,13 @@ static enum err table_new(size_t capacity, struct table *ret)
 struct customer_set *customer_set_new(void)
 {
     struct customer_set *set = calloc(1, sizeof *set);
-    if (!set || table_new(PLACES_LEAST, &set->table)) {
+    if (!set || table_new(CAPACITY_MIN, &set->table)) {
         free(set);
         return NULL;
     }
     pthread_rwlockattr_t how;
     pthread_rwlockattr_init(&how);
-    /* Otherwise readers that follow each other closely keep the writer out. */
+    /* Otherwise overlapping readers starve the writer. */
     pthread_rwlockattr_setkind_np(&how, PTHREAD_RWLOCK_PREFER_WRITER_NONRECURSIVE_NP);
     pthread_rwlock_init(&set->lock, &how);
     pthread_rwlockattr_destroy(&how);
@@ -113,14 +113,14 @@ void customer_set_free(struct customer_set *set)
     if (!set)
         return;
     pthread_rwlock_destroy(&set->lock);
-    free(set->table.places);
+    free(set->table.slots);
     free(set);
 }
 
 bool customer_set_find(struct customer_set *set, struct customer_id id, int64_t *ret_at_us)
 {
     pthread_rwlock_rdlock(&set->lock);
-    int64_t at_us = place_of(&set->table, id)->at_us;
+    int64_t at_us = find_slot(&set->table, id)->at_us;
     pthread_rwlock_unlock(&set->lock);
     if (at_us)
         *ret_at_us = at_us;
@@ -143,16 +143,16 @@ size_t customer_set_bytes(struct customer_set *set)
     return bytes;
 }
 
-static void use(struct customer_set *set, struct table fresh)
+static void install_table(struct customer_set *set, struct table fresh)
 {
-    struct slot *old = set->table.places;
+    struct slot *old = set->table.slots;
     pthread_rwlock_wrlock(&set->lock);
     set->table = fresh;
     pthread_rwlock_unlock(&set->lock);
     free(old);
 }
 
-/* Filled aside, while readers go on with the old one. */
+/* Fills the new table without the lock, while readers use the old one. */
 static enum err resize(struct customer_set *set, size_t capacity)
 {
     struct table fresh;
@@ -160,10 +160,10 @@ static enum err resize(struct customer_set *set, size_t capacity)
     if (e)
         return e;
     for (size_t i = 0; i < set->table.capacity; i++)
-        if (set->table.places[i].at_us)
-            *place_of(&fresh, set->table.places[i].id) = set->table.places[i];
+        if (set->table.slots[i].at_us)
+            *find_slot(&fresh, set->table.slots[i].id) = set->table.slots[i];
     fresh.count = set->table.count;
-    use(set, fresh);
+    install_table(set, fresh);
     return OK;
 }
 
@@ -175,45 +175,45 @@ enum err customer_set_put(struct customer_set *set, struct customer_id id, int64
         if (e)
             return e;
     }
-    struct slot *place = place_of(t, id);
+    struct slot *slot = find_slot(t, id);
     pthread_rwlock_wrlock(&set->lock);
-    t->count += !place->at_us;
-    *place = (struct slot){id, at_us ? at_us : 1};
+    t->count += !slot->at_us;
+    *slot = (struct slot){id, at_us ? at_us : 1};
     pthread_rwlock_unlock(&set->lock);
     return OK;
 }
 
-/* Those behind a place that becomes free move up, so that no search for them ends there. */
+/* Moves later entries of the probe sequence up, so that no search for them ends at the freed slot. */
 static void close_gap(struct table *t, size_t gap)
 {
     for (size_t at = gap;;) {
         at = at + 1 < t->capacity ? at + 1 : 0;
-        if (!t->places[at].at_us)
+        if (!t->slots[at].at_us)
             break;
-        size_t home = home_of(t, t->places[at].id);
+        size_t home = home_of(t, t->slots[at].id);
         size_t from_home = at >= home ? at - home : at + t->capacity - home;
         size_t from_gap = at >= gap ? at - gap : at + t->capacity - gap;
         if (from_home >= from_gap) {
-            t->places[gap] = t->places[at];
+            t->slots[gap] = t->slots[at];
             gap = at;
         }
     }
-    t->places[gap] = (struct slot){{0, 0}, 0};
+    t->slots[gap] = (struct slot){{0, 0}, 0};
 }
 
 void customer_set_remove(struct customer_set *set, struct customer_id id)
 {
     struct table *t = &set->table;
-    struct slot *place = place_of(t, id);
-    if (!place->at_us)
+    struct slot *slot = find_slot(t, id);
+    if (!slot->at_us)
         return;
     pthread_rwlock_wrlock(&set->lock);
-    close_gap(t, (size_t)(place - t->places));
+    close_gap(t, (size_t)(slot - t->slots));
     t->count--;
     pthread_rwlock_unlock(&set->lock);
-    if (t->capacity > PLACES_LEAST && t->count < t->capacity / 8)
-        (void)!resize(set, t->capacity / 4 > PLACES_LEAST ? t->capacity / 4
-                                                          : PLACES_LEAST); /* without memory it stays large */
+    if (t->capacity > CAPACITY_MIN && t->count < t->capacity / 8)
+        (void)!resize(set, t->capacity / 4 > CAPACITY_MIN ? t->capacity / 4
+                                                          : CAPACITY_MIN); /* on ERR_MEMORY it keeps its size */
 }
 
 void customer_set_swap(struct customer_set *set, struct customer_set *fresh)

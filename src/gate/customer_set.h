@@ -1,4 +1,4 @@
-/* Customers, each with an instant: a table of 24 bytes a place, at most 48 bytes a customer once there are many.
+/* A hash table of customers, each with an instant: 24 bytes a slot, at most 48 bytes a customer in a large table.
  *
  * One thread writes, any number read. Readers wait for single changes only, never for the table to grow. */
 #ifndef GATE_CUSTOMER_SET_H
@@ -10,7 +10,7 @@ struct customer_id {
     uint64_t high, low;
 };
 
-/* A UUID's text; ERR_INPUT for any other. */
+/* ERR_INPUT if it is not the text of a UUID. */
 enum err customer_id_parse(struct str text, struct customer_id *ret) MUST_CHECK;
 void customer_id_write(struct customer_id id, char into[37]); /* in lower case */
 
@@ -21,12 +21,12 @@ void customer_set_free(struct customer_set *set); /* NULL is fine */
 
 bool customer_set_find(struct customer_set *set, struct customer_id id, int64_t *ret_at_us);
 size_t customer_set_count(struct customer_set *set);
-size_t customer_set_bytes(struct customer_set *set); /* of the table */
+size_t customer_set_bytes(struct customer_set *set); /* size of the table */
 
-/* The writer's. ERR_MEMORY leaves the set as it was. */
+/* For the writer only. ERR_MEMORY leaves the set as it was. */
 enum err customer_set_put(struct customer_set *set, struct customer_id id, int64_t at_us) MUST_CHECK;
 void customer_set_remove(struct customer_set *set, struct customer_id id);
-/* Gives `set` what `fresh` holds, and the other way round, at one stroke. Nobody else may know of `fresh`. */
+/* Exchanges the contents of both atomically for readers of `set`. No other thread may use `fresh`. */
 void customer_set_swap(struct customer_set *set, struct customer_set *fresh);
 
 #endif

@@ -15,19 +15,20 @@
 
 #define CONNECT_NS (5 * NS_PER_S)
 #define READ_NS (5 * NS_PER_S)
-#define WAKE_LEAST_NS (10 * NS_PER_MS) /* between reads, however many notifications come */
-#define READ_LEAST_NS (20 * NS_PER_MS)
+#define WAKE_MIN_NS (10 * NS_PER_MS) /* between reads, at any rate of notifications */
+#define READ_MIN_NS (20 * NS_PER_MS)
 #define PAGE 10000
-#define SNAPSHOT_ROOM 65536 /* it names every transaction under way */
+#define SNAPSHOT_SIZE 65536 /* its text lists every running transaction */
 #define NEVER INT64_MIN
-#define NOTE_MOST 1000
-#define NOTE_SLACK_MS 150 /* instances do not all note a freeze at the same instant */
+#define NOTE_MAX 1000
+#define NOTE_SLACK_MS 150 /* random delay: instances do not write at the same instant */
 
-METRIC_GAUGE(frozen_count, "reclaim_frozen_customers", "Frozen customers that this instance has in memory.");
-METRIC_GAUGE(frozen_bytes, "reclaim_frozen_bytes", "Memory of the table of frozen customers.");
-METRIC_GAUGE(frozen_age, "reclaim_frozen_age_seconds",
-             "Since the last completed read of changed customers began; beyond 0.1 the gate asks the database.");
-METRIC_COUNTER(frozen_loads, "reclaim_frozen_loads_total", "Times that all frozen customers were read.");
+METRIC_GAUGE(frozen_count, "reclaim_frozen_customers", "Frozen customers in memory.");
+METRIC_GAUGE(frozen_bytes, "reclaim_frozen_bytes", "Size of the table of frozen customers, in bytes.");
+METRIC_GAUGE(
+    frozen_age, "reclaim_frozen_age_seconds",
+    "Seconds since the start of the last completed read of changed customers; above 0.1 the gate asks the database.");
+METRIC_COUNTER(frozen_loads, "reclaim_frozen_loads_total", "Full reads of all frozen customers.");
 
 /* cache: frozen */
 static const struct backoff reconnecting = {50 * NS_PER_MS, NS_PER_S};
@@ -36,18 +37,18 @@ struct frozen_customers {
     struct customer_set *set;
     struct credential_cache *credentials;
     struct pg *pg;
-    int stop_fd; /* readable from frozen_customers_stop on */
+    int stop_fd; /* readable once frozen_customers_stop() is called */
     pthread_t thread;
-    _Atomic int64_t began_ns; /* the last completed read; NEVER before the first */
-    _Atomic uint64_t moves;   /* odd while customers leave the set and what leads to them is forgotten */
+    _Atomic int64_t began_ns;  /* start of the last completed read; NEVER before the first */
+    _Atomic uint64_t removals; /* odd while entries are removed from the set and the credential cache */
 
-    /* The thread's own: */
-    char snapshot[SNAPSHOT_ROOM]; /* everything that it shows is in the set */
-    bool outage_told;
-    int64_t note_at_ns; /* when to write into the customers' rows that this layer has the freeze; NEVER: nothing to */
-    bool note_again;    /* more came since */
-    int note_most;      /* at once */
-    char note_snapshot[SNAPSHOT_ROOM]; /* shows the freezes that are meant */
+    /* Used by the thread only: */
+    char snapshot[SNAPSHOT_SIZE]; /* the set contains everything visible in it */
+    bool outage_logged;
+    int64_t note_at_ns;                /* when to set frozen_api_at; NEVER: no row to set */
+    bool note_again;                   /* more freezes were read since then */
+    int note_limit;                    /* rows in one statement */
+    char note_snapshot[SNAPSHOT_SIZE]; /* rows visible in it are to be set */
 };
 
 static const struct statement frozen_snapshot = {
@@ -68,9 +69,10 @@ static const struct statement frozen_page = {
     .columns = "id:uuid scheduled_us:int8 unnoted:bool",
 };
 
-/* What the last snapshot ($1) did not show yet, behind a place ($3, $4). Transactions may commit long after they took their
- * number, so it is not enough to remember the largest. Rows restored from another cluster may bear numbers that are still to
- * come: the full read has them. A customer that was only just made is in nobody's memory. */
+/* Rows not visible in the last snapshot ($1), after the end of the previous page ($3, $4). Transactions may commit
+ * long after their number was assigned, so the largest number read does not suffice. Rows restored from another
+ * cluster may have numbers not assigned yet: only the full read finds them. New customers are skipped: no instance
+ * has cached them. */
 #define UNSEEN(one)                                                                                                    \
     "(" one ".changed_xid, " one ".id) > ($3::xid8, $4::uuid)"                                                         \
     " AND " one ".changed_xid < pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())"                         \
@@ -94,9 +96,9 @@ static const struct statement frozen_changes = {
     .columns = "snapshot:text what:text id:uuid scheduled_us:int8 unnoted:bool place:text",
 };
 
-/* Freezes that were committed a lease ago: every instance has them. As long as this found any, it is done again. Nobody
- * who changes a row right now is waited for: then it fails, and a smaller choice is tried, another one by chance. Written so
- * that no statistics of before a million freezes lead astray: one choice of ids, looked up by id. */
+/* Sets frozen_api_at for freezes committed a lease ago, which every instance has read; repeated while rows are left.
+ * Does not wait for row locks: it fails, and is retried with fewer rows, chosen at random. Looks rows up by id, so
+ * that its plan is good with statistics from before a million freezes. */
 static const struct statement frozen_note = {
     .name = "frozen_note",
     .sql = "WITH near AS (SELECT c.id FROM reclaim.customer_customers c"
@@ -117,19 +119,20 @@ const struct statement *const frozen_customers_statements[] = {&frozen_snapshot,
                                                                &frozen_note};
 const size_t frozen_customers_statement_count = COUNT_OF(frozen_customers_statements);
 
-/* Plans that suit a table which grows by a million between two statistics; a note lost in a crash is written again. */
+/* No plans that depend on statistics, since the table can grow by a million rows between two ANALYZE; a
+ * frozen_api_at lost in a crash is set again. */
 static const char session[] = "SET enable_seqscan = off; SET jit = off; SET plan_cache_mode = force_generic_plan;"
                               "SET synchronous_commit = off; LISTEN reclaim_customers;";
 
 /* --- reading --- */
 
-static enum err remember(struct frozen_customers *f, struct str snapshot)
+static enum err keep_snapshot(struct frozen_customers *f, struct str snapshot)
 {
     return str_copy(snapshot, f->snapshot, sizeof f->snapshot);
 }
 
-/* Somebody's freeze is not noted in his row yet: once every instance has this snapshot, or a later one, it will be. */
-static void note_later(struct frozen_customers *f)
+/* Schedules setting frozen_api_at one lease from now, when every instance has read this snapshot or a later one. */
+static void schedule_note(struct frozen_customers *f)
 {
     f->note_again = f->note_at_ns != NEVER;
     if (f->note_again)
@@ -154,7 +157,7 @@ static enum err load_into(struct frozen_customers *f, struct customer_set *fresh
 {
     struct pg_call first = {.ask = &frozen_snapshot};
     enum err e = pg_ask(f->pg, &first, clock_ns() + READ_NS);
-    if (e || (e = remember(f, pg_get(&first, 0, 0))))
+    if (e || (e = keep_snapshot(f, pg_get(&first, 0, 0))))
         return e;
     char after[37] = UUID_NIL;
     for (struct pg_call page = {.rows = PAGE}; page.rows == PAGE;) {
@@ -167,29 +170,29 @@ static enum err load_into(struct frozen_customers *f, struct customer_set *fresh
     return OK;
 }
 
-/* All of them, page by page; what changes meanwhile comes with the changes since the snapshot taken first. What led to
- * whom may have changed unheard: all of that is forgotten. */
+/* Reads all frozen customers page by page; changes made meanwhile are not visible in the snapshot taken first and
+ * come with the next read. Clears the credential cache, since changes may have been missed. */
 static enum err load(struct frozen_customers *f)
 {
     struct customer_set *fresh = customer_set_new();
     bool unnoted = false;
     enum err e = fresh ? load_into(f, fresh, &unnoted) : ERR_MEMORY;
     if (!e) {
-        atomic_fetch_add(&f->moves, 1);
+        atomic_fetch_add(&f->removals, 1);
         credential_cache_remove(f->credentials, NULL, NULL);
         customer_set_swap(f->set, fresh);
-        atomic_fetch_add(&f->moves, 1);
+        atomic_fetch_add(&f->removals, 1);
         counter_add(&frozen_loads, 1);
         if (unnoted)
-            note_later(f);
+            schedule_note(f);
     }
     customer_set_free(fresh);
     return e;
 }
 
-/* A freeze counts at once; others are gathered. */
-static enum err take_change(struct frozen_customers *f, const struct pg_call *changes, int row,
-                            struct customer_set *customers, struct customer_set *keys)
+/* Adds a freeze to the set at once; collects other changes for remove_changed(). */
+static enum err apply_change(struct frozen_customers *f, const struct pg_call *changes, int row,
+                             struct customer_set *customers, struct customer_set *keys)
 {
     struct customer_id id;
     struct str what = pg_get(changes, row, 1);
@@ -201,12 +204,12 @@ static enum err take_change(struct frozen_customers *f, const struct pg_call *ch
     return customer_set_put(str_eq(what, STR("key")) ? keys : customers, id, 1);
 }
 
-/* Customers deleted, recovered or owned by another, and keys revoked: what leads there is forgotten, then the freeze is.
- * Whoever looks while that is being done sees `moves` change. */
-static void let_leave(struct frozen_customers *f, const struct pg_call *changes, struct customer_set *customers,
-                      struct customer_set *keys)
+/* For customers deleted, recovered or given another owner, and revoked keys: removes cached credentials first, then the
+ * freeze. Concurrent look-ups see `removals` change. */
+static void remove_changed(struct frozen_customers *f, const struct pg_call *changes, struct customer_set *customers,
+                           struct customer_set *keys)
 {
-    atomic_fetch_add(&f->moves, 1);
+    atomic_fetch_add(&f->removals, 1);
     credential_cache_remove(f->credentials, customers, keys);
     for (int i = 0; i < changes->rows; i++) {
         struct customer_id id;
@@ -214,19 +217,19 @@ static void let_leave(struct frozen_customers *f, const struct pg_call *changes,
         if (!customer_id_parse(pg_get(changes, i, 2), &id) && customer_set_find(customers, id, &ignored))
             customer_set_remove(f->set, id);
     }
-    atomic_fetch_add(&f->moves, 1);
+    atomic_fetch_add(&f->removals, 1);
 }
 
-static enum err apply(struct frozen_customers *f, const struct pg_call *changes, bool *unnoted)
+static enum err apply_page(struct frozen_customers *f, const struct pg_call *changes, bool *unnoted)
 {
     struct customer_set *customers = customer_set_new(), *keys = customer_set_new();
     enum err e = customers && keys ? OK : ERR_MEMORY;
     for (int i = 0; i < changes->rows && !e; i++) {
-        e = take_change(f, changes, i, customers, keys);
+        e = apply_change(f, changes, i, customers, keys);
         *unnoted |= str_eq(pg_get(changes, i, 1), STR("frozen")) && pg_get_bool(changes, i, 4);
     }
     if (!e && (customer_set_count(customers) || customer_set_count(keys)))
-        let_leave(f, changes, customers, keys);
+        remove_changed(f, changes, customers, keys);
     customer_set_free(customers);
     customer_set_free(keys);
     return e;
@@ -236,8 +239,8 @@ struct page_end { /* where a page of changes ended */
     char xid[24], id[37];
 };
 
-/* A snapshot's text begins with the first transaction that it may lack. */
-static struct page_end place_before(const char *snapshot)
+/* A snapshot's text begins with its xmin: all older transactions are visible in it or were rolled back. */
+static struct page_end page_end_before(const char *snapshot)
 {
     struct page_end ret = {"0", "ffffffff-ffff-ffff-ffff-ffffffffffff"};
     unsigned long long first = strtoull(snapshot, NULL, 10);
@@ -245,19 +248,19 @@ static struct page_end place_before(const char *snapshot)
     return ret;
 }
 
-static enum err place_of_last(const struct pg_call *changes, struct page_end *ret)
+static enum err page_end_at_last(const struct pg_call *changes, struct page_end *ret)
 {
     int last = changes->rows - 1;
     enum err e = str_copy(pg_get(changes, last, 5), ret->xid, sizeof ret->xid);
     return e ? e : str_copy(pg_get(changes, last, 2), ret->id, sizeof ret->id);
 }
 
-/* Everything that the snapshot before did not show. Rows that change between two pages move to a later place, or come with
- * the next read: the snapshot that is remembered is the first page's. */
+/* Reads everything not visible in the previous snapshot. Rows that change between two pages come with a later page
+ * or the next read, since the first page's snapshot is kept. */
 static enum err read_changes(struct frozen_customers *f)
 {
-    struct page_end after = place_before(f->snapshot);
-    char shown[SNAPSHOT_ROOM] = "";
+    struct page_end after = page_end_before(f->snapshot);
+    char first_snapshot[SNAPSHOT_SIZE] = "";
     bool unnoted = false, more = true;
     int64_t began_ns = clock_ns();
     while (more) {
@@ -267,46 +270,47 @@ static enum err read_changes(struct frozen_customers *f)
         };
         enum err e = pg_ask(f->pg, &changes, clock_ns() + READ_NS);
         if (!e && !pg_is_null(&changes, 0, 1))
-            e = apply(f, &changes, &unnoted);
+            e = apply_page(f, &changes, &unnoted);
         more = changes.rows == PAGE;
         if (!e && more)
-            e = place_of_last(&changes, &after);
-        if (!e && !*shown)
-            e = str_copy(pg_get(&changes, 0, 0), shown, sizeof shown);
+            e = page_end_at_last(&changes, &after);
+        if (!e && !*first_snapshot)
+            e = str_copy(pg_get(&changes, 0, 0), first_snapshot, sizeof first_snapshot);
         if (e)
             return e;
     }
-    memcpy(f->snapshot, shown, strlen(shown) + 1);
+    memcpy(f->snapshot, first_snapshot, strlen(first_snapshot) + 1);
     atomic_store(&f->began_ns, began_ns);
     if (unnoted)
-        note_later(f);
+        schedule_note(f);
     return OK;
 }
 
-static enum err note(struct frozen_customers *f)
+static enum err set_frozen_api_at(struct frozen_customers *f)
 {
-    struct pg_call call = {.ask = &frozen_note, .args = {pg_text(f->note_snapshot), pg_i64(f->note_most)}};
+    struct pg_call call = {.ask = &frozen_note, .args = {pg_text(f->note_snapshot), pg_i64(f->note_limit)}};
     enum err e = pg_ask(f->pg, &call, clock_ns() + READ_NS);
     bool locked = e == ERR_DATABASE && !strcmp(call.sqlstate, "55P03");
     f->note_at_ns = NEVER;
-    f->note_most = locked ? (f->note_most + 1) / 2 : f->note_most * 2 < NOTE_MOST ? f->note_most * 2 : NOTE_MOST;
+    f->note_limit = locked ? (f->note_limit + 1) / 2 : f->note_limit * 2 < NOTE_MAX ? f->note_limit * 2 : NOTE_MAX;
     if (locked || (!e && (f->note_again || pg_get_bool(&call, 0, 1))))
-        note_later(f);
+        schedule_note(f);
     return locked ? OK : e;
 }
 
 /* --- the thread --- */
 
-static enum err begin(struct frozen_customers *f, struct why *why)
+static enum err connect_and_load(struct frozen_customers *f, struct why *why)
 {
     int64_t deadline_ns = clock_ns() + CONNECT_NS;
     f->note_at_ns = NEVER;
-    f->note_most = NOTE_MOST;
+    f->note_limit = NOTE_MAX;
     enum err e = pg_connect(f->pg, deadline_ns, why);
     if (e)
         return e;
     if (pg_is_pooled(f->pg))
-        return why_set(why, ERR_INPUT, "a transaction pooler stands between: set RECLAIM_DATABASE_DIRECT_URL");
+        return why_set(why, ERR_INPUT,
+                       "the connection goes through a transaction pooler: set RECLAIM_DATABASE_DIRECT_URL");
     if ((e = pg_script(f->pg, session, deadline_ns, why)))
         return e;
     if ((e = load(f)))
@@ -314,28 +318,28 @@ static enum err begin(struct frozen_customers *f, struct why *why)
     return OK;
 }
 
-/* Until it is time for the next read or a notification says that there is something; false when it is time to stop. A
- * busy machine makes reads slow: then they begin sooner, to be completed before the lease of the last runs out. */
+/* Waits for the next read or a notification; false on stop. If reads are slow, the next one begins sooner, to be
+ * completed before the lease of the last expires. */
 static bool wait_for_next(struct frozen_customers *f, int64_t began_ns, int64_t took_ns)
 {
     int64_t next_ns = began_ns + FROZEN_READ_EVERY_NS - 2 * took_ns;
-    if (next_ns < began_ns + READ_LEAST_NS)
-        next_ns = began_ns + READ_LEAST_NS; /* else a busy machine would be kept busy with this */
+    if (next_ns < began_ns + READ_MIN_NS)
+        next_ns = began_ns + READ_MIN_NS; /* limits the load on a busy machine */
     struct pollfd on[2] = {{.fd = f->stop_fd, .events = POLLIN}, {.fd = pg_socket(f->pg), .events = POLLIN}};
     if (poll(on, 2, clock_ms_until(next_ns, 50)) > 0 && on[0].revents)
         return false;
-    return !stop_wait(f->stop_fd, clock_ms_until(began_ns + WAKE_LEAST_NS, 50));
+    return !stop_wait(f->stop_fd, clock_ms_until(began_ns + WAKE_MIN_NS, 50));
 }
 
-/* Until the connection is lost (true) or it is time to stop (false). */
-static bool keep_up(struct frozen_customers *f, struct why *why)
+/* Returns true if the connection is lost, false on stop. */
+static bool follow_changes(struct frozen_customers *f, struct why *why)
 {
     for (;;) {
         int64_t began_ns = clock_ns();
         enum err e = read_changes(f);
         int64_t took_ns = clock_ns() - began_ns;
         if (!e && f->note_at_ns != NEVER && clock_ns() >= f->note_at_ns)
-            e = note(f);
+            e = set_frozen_api_at(f);
         if (e && e != ERR_CONFLICT) {
             (void)why_set(why, e, "%s", err_name(e));
             return true;
@@ -357,29 +361,29 @@ static void *run(void *context)
     while (!stop_wait(f->stop_fd, backoff_jittered_ms(reconnecting, failures))) {
         struct why why = {""};
         int64_t began_ns = clock_ns();
-        enum err e = begin(f, &why);
+        enum err e = connect_and_load(f, &why);
         bool lost = e != OK;
         if (!e) {
-            f->outage_told = false;
-            log_info("following freezes", F_INT("frozen", (int64_t)customer_set_count(f->set)));
-            lost = keep_up(f, &why);
+            f->outage_logged = false;
+            log_info("frozen customers loaded", F_INT("frozen", (int64_t)customer_set_count(f->set)));
+            lost = follow_changes(f, &why);
         }
-        if (lost && !f->outage_told && !stop_is_raised(f->stop_fd)) {
-            log_warn("freezes are not followed: the database is asked instead", F_STR("reason", why.text));
-            f->outage_told = true;
+        if (lost && !f->outage_logged && !stop_is_raised(f->stop_fd)) {
+            log_warn("customer changes cannot be read: the gate asks the database instead", F_STR("reason", why.text));
+            f->outage_logged = true;
         }
         pg_disconnect(f->pg);
-        bool lived = !e && clock_ns() - began_ns > NS_PER_S;
-        failures = lived ? 0 : failures + 1;
+        bool was_stable = !e && clock_ns() - began_ns > NS_PER_S;
+        failures = was_stable ? 0 : failures + 1;
     }
     return NULL;
 }
 
-/* --- what others see --- */
+/* --- look-ups --- */
 
 uint64_t frozen_customers_mark(struct frozen_customers *f)
 {
-    return atomic_load(&f->moves);
+    return atomic_load(&f->removals);
 }
 
 enum frozen_answer frozen_customers_find(struct frozen_customers *f, uint64_t mark, struct customer_id id,
@@ -390,7 +394,7 @@ enum frozen_answer frozen_customers_find(struct frozen_customers *f, uint64_t ma
         return FROZEN_UNSURE;
     if (customer_set_find(f->set, id, ret_scheduled_us))
         return FROZEN_IS;
-    return mark % 2 || atomic_load(&f->moves) != mark ? FROZEN_UNSURE : FROZEN_NOT;
+    return mark % 2 || atomic_load(&f->removals) != mark ? FROZEN_UNSURE : FROZEN_NOT;
 }
 
 struct frozen_customers_state frozen_customers_state(struct frozen_customers *f)
@@ -416,7 +420,7 @@ static double read_age(void *frozen)
     return age_ns == INT64_MAX ? -1 : (double)age_ns / (double)NS_PER_S;
 }
 
-static void let_go(struct frozen_customers *f)
+static void free_frozen(struct frozen_customers *f)
 {
     pg_free(f->pg);
     customer_set_free(f->set);
@@ -444,7 +448,7 @@ struct frozen_customers *frozen_customers_start(const char *direct_url, struct c
         pg_give_up_when(f->pg, f->stop_fd);
     if (!f->pg || !f->set || f->stop_fd < 0 || pthread_create(&f->thread, NULL, run, f) != 0) {
         (void)why_set(why, ERR_SYSTEM, "no memory, descriptor or thread for the frozen customers");
-        let_go(f);
+        free_frozen(f);
         return NULL;
     }
     gauge_source(&frozen_count, read_count, f);
@@ -462,5 +466,5 @@ void frozen_customers_stop(struct frozen_customers *f)
     gauge_source(&frozen_age, NULL, NULL);
     stop_raise(f->stop_fd);
     pthread_join(f->thread, NULL);
-    let_go(f);
+    free_frozen(f);
 }

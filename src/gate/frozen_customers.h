@@ -1,9 +1,9 @@
-/* The frozen customers, in memory, and how long that knowledge may be trusted.
+/* The set of frozen customers in memory, and the lease during which it may be used.
  *
- * A thread reads what changed every 50 ms, or oftener when reads are slow, over a connection of its own, straight to the
- * server. What it knows counts only while its last completed read began less than FROZEN_LEASE_NS ago. So a freeze that
- * is answered no sooner than that after its commit is known, from the answer on, to everyone who dares to answer from
- * memory. */
+ * A thread reads changed customers every 50 ms, more often when reads are slow, over its own direct connection to
+ * PostgreSQL. The set is valid while the last completed read began less than FROZEN_LEASE_NS ago. The reply to a
+ * freeze is delayed by one lease after the commit; by then every instance has read the freeze or must ask the
+ * database. */
 #ifndef GATE_FROZEN_CUSTOMERS_H
 #define GATE_FROZEN_CUSTOMERS_H
 
@@ -16,18 +16,19 @@
 
 struct frozen_customers;
 
-/* Connects in its own time; until then nothing may be trusted. Forgets in `seen` whoever was deleted, recovered or got
- * another owner, and keys that were revoked, before it trusts itself again. */
+/* Connects in the background; until the first read every look-up is FROZEN_UNSURE. Entries of customers that were
+ * deleted, recovered or got another owner, and of revoked keys, are removed from `credentials` before the read
+ * counts as completed. */
 struct frozen_customers *frozen_customers_start(const char *direct_url, struct credential_cache *credentials,
                                                 struct why *why) MUST_CHECK;
 void frozen_customers_stop(struct frozen_customers *frozen); /* NULL is fine */
 
-/* To be taken before a credential is looked for in `seen`. */
+/* Take it before looking a credential up in the credential cache. */
 uint64_t frozen_customers_mark(struct frozen_customers *frozen);
 
 enum frozen_answer { FROZEN_NOT, FROZEN_IS, FROZEN_UNSURE };
-/* Of a customer that `seen` led to since the mark was taken; `now_ns` is an instant at which the request was here
- * already. FROZEN_NOT: active, since what leads to a deleted customer is forgotten. */
+/* For a customer found in the credential cache after the mark was taken; `now_ns` is an instant after the request
+ * arrived. FROZEN_NOT means active, since credentials of deleted customers are removed from the cache. */
 enum frozen_answer frozen_customers_find(struct frozen_customers *frozen, uint64_t mark, struct customer_id id,
                                          int64_t now_ns, int64_t *ret_scheduled_us);
 

@@ -13,17 +13,17 @@ static struct digest credential(uint64_t n)
     return digest_sha256((struct str){(const char *)&n, sizeof n});
 }
 
-static const struct cached_credential somebody = {{1, 2}, {3, 4}, true};
+static const struct cached_credential some_credential = {{1, 2}, {3, 4}, true};
 
-static bool is_known(struct credential_cache *credentials, enum credential_kind kind, uint64_t n, int64_t now_ns)
+static bool is_cached(struct credential_cache *credentials, enum credential_kind kind, uint64_t n, int64_t now_ns)
 {
     struct cached_credential as;
     struct digest by = credential(n);
     return credential_cache_find(credentials, kind, &by, now_ns, &as);
 }
 
-static void learn(struct credential_cache *credentials, enum credential_kind kind, uint64_t n,
-                  const struct cached_credential *as, int64_t asked_ns, int64_t until_ns)
+static void add(struct credential_cache *credentials, enum credential_kind kind, uint64_t n,
+                const struct cached_credential *as, int64_t asked_ns, int64_t until_ns)
 {
     struct digest by = credential(n);
     credential_cache_add(credentials, kind, &by, as, asked_ns, until_ns);
@@ -35,23 +35,23 @@ static void what_was_learnt_is_known_for_a_minute_and_never_beyond_its_end(void 
     struct cached_credential as;
     struct digest by = credential(1);
     assert_false(credential_cache_find(credentials, CREDENTIAL_TOKEN, &by, 0, &as));
-    learn(credentials, CREDENTIAL_TOKEN, 1, &somebody, 1000, INT64_MAX);
+    add(credentials, CREDENTIAL_TOKEN, 1, &some_credential, 1000, INT64_MAX);
     assert_true(credential_cache_find(credentials, CREDENTIAL_TOKEN, &by, 1000 + CREDENTIAL_CACHE_NS - 1, &as));
     assert_true(as.admin && as.customer.low == 2 && as.id.high == 3);
-    assert_false(is_known(credentials, CREDENTIAL_TOKEN, 1, 1000 + CREDENTIAL_CACHE_NS));
-    learn(credentials, CREDENTIAL_TOKEN, 1, &somebody, 1000, 5000);
-    assert_true(is_known(credentials, CREDENTIAL_TOKEN, 1, 4999));
-    assert_false(is_known(credentials, CREDENTIAL_TOKEN, 1, 5000));
+    assert_false(is_cached(credentials, CREDENTIAL_TOKEN, 1, 1000 + CREDENTIAL_CACHE_NS));
+    add(credentials, CREDENTIAL_TOKEN, 1, &some_credential, 1000, 5000);
+    assert_true(is_cached(credentials, CREDENTIAL_TOKEN, 1, 4999));
+    assert_false(is_cached(credentials, CREDENTIAL_TOKEN, 1, 5000));
     credential_cache_free(credentials);
 }
 
 static void a_key_is_no_token(void **state UNUSED)
 {
     struct credential_cache *credentials = credential_cache_new(1024);
-    learn(credentials, CREDENTIAL_KEY, 1, &somebody, 1000, INT64_MAX);
-    assert_false(is_known(credentials, CREDENTIAL_TOKEN, 1, 1000));
-    assert_false(is_known(credentials, CREDENTIAL_USER, 1, 1000));
-    assert_true(is_known(credentials, CREDENTIAL_KEY, 1, 1000));
+    add(credentials, CREDENTIAL_KEY, 1, &some_credential, 1000, INT64_MAX);
+    assert_false(is_cached(credentials, CREDENTIAL_TOKEN, 1, 1000));
+    assert_false(is_cached(credentials, CREDENTIAL_USER, 1, 1000));
+    assert_true(is_cached(credentials, CREDENTIAL_KEY, 1, 1000));
     credential_cache_free(credentials);
 }
 
@@ -61,20 +61,20 @@ static void what_leads_to_a_customer_or_a_key_is_forgotten_and_the_rest_stays(vo
     struct customer_set *customers = customer_set_new(), *keys = customer_set_new();
     int64_t now = clock_ns();
     struct cached_credential other = {{7, 8}, {3, 4}, false}, third = {{9, 9}, {5, 5}, false};
-    learn(credentials, CREDENTIAL_TOKEN, 1, &somebody, now, INT64_MAX);
-    learn(credentials, CREDENTIAL_KEY, 2, &other, now, INT64_MAX);
-    learn(credentials, CREDENTIAL_USER, 3, &other, now, INT64_MAX);
-    learn(credentials, CREDENTIAL_KEY, 4, &third, now, INT64_MAX);
-    assert_int_equal(customer_set_put(customers, somebody.customer, 1), OK);
+    add(credentials, CREDENTIAL_TOKEN, 1, &some_credential, now, INT64_MAX);
+    add(credentials, CREDENTIAL_KEY, 2, &other, now, INT64_MAX);
+    add(credentials, CREDENTIAL_USER, 3, &other, now, INT64_MAX);
+    add(credentials, CREDENTIAL_KEY, 4, &third, now, INT64_MAX);
+    assert_int_equal(customer_set_put(customers, some_credential.customer, 1), OK);
     assert_int_equal(customer_set_put(keys, other.id, 1), OK);
     credential_cache_remove(credentials, customers, keys);
-    assert_false(is_known(credentials, CREDENTIAL_TOKEN, 1, now));
-    assert_false(is_known(credentials, CREDENTIAL_KEY, 2, now));
-    assert_true(is_known(credentials, CREDENTIAL_USER, 3, now)); /* a user's id that looks like the key's */
-    assert_true(is_known(credentials, CREDENTIAL_KEY, 4, now));
+    assert_false(is_cached(credentials, CREDENTIAL_TOKEN, 1, now));
+    assert_false(is_cached(credentials, CREDENTIAL_KEY, 2, now));
+    assert_true(is_cached(credentials, CREDENTIAL_USER, 3, now)); /* the user's id equals the removed key's */
+    assert_true(is_cached(credentials, CREDENTIAL_KEY, 4, now));
     credential_cache_remove(credentials, NULL, NULL);
-    assert_false(is_known(credentials, CREDENTIAL_USER, 3, now));
-    assert_false(is_known(credentials, CREDENTIAL_KEY, 4, now));
+    assert_false(is_cached(credentials, CREDENTIAL_USER, 3, now));
+    assert_false(is_cached(credentials, CREDENTIAL_KEY, 4, now));
     customer_set_free(customers);
     customer_set_free(keys);
     credential_cache_free(credentials);
@@ -85,11 +85,11 @@ static void what_was_asked_before_a_forgetting_is_not_learnt_after_it(void **sta
     struct credential_cache *credentials = credential_cache_new(1024);
     int64_t before = clock_ns();
     credential_cache_remove(credentials, NULL, NULL);
-    learn(credentials, CREDENTIAL_TOKEN, 1, &somebody, before, INT64_MAX);
-    assert_false(is_known(credentials, CREDENTIAL_TOKEN, 1, clock_ns()));
+    add(credentials, CREDENTIAL_TOKEN, 1, &some_credential, before, INT64_MAX);
+    assert_false(is_cached(credentials, CREDENTIAL_TOKEN, 1, clock_ns()));
     int64_t after = clock_ns() + 1;
-    learn(credentials, CREDENTIAL_TOKEN, 1, &somebody, after, INT64_MAX);
-    assert_true(is_known(credentials, CREDENTIAL_TOKEN, 1, after));
+    add(credentials, CREDENTIAL_TOKEN, 1, &some_credential, after, INT64_MAX);
+    assert_true(is_cached(credentials, CREDENTIAL_TOKEN, 1, after));
     credential_cache_free(credentials);
 }
 
@@ -98,13 +98,13 @@ static void a_flood_of_credentials_stays_within_the_ceiling(void **state UNUSED)
     struct credential_cache *credentials = credential_cache_new(1024);
     size_t known = 0;
     for (uint64_t n = 0; n < 20000; n++) {
-        learn(credentials, CREDENTIAL_KEY, n, &somebody, (int64_t)n + 1, INT64_MAX);
-        assert_true(is_known(credentials, CREDENTIAL_KEY, n, (int64_t)n + 1));
+        add(credentials, CREDENTIAL_KEY, n, &some_credential, (int64_t)n + 1, INT64_MAX);
+        assert_true(is_cached(credentials, CREDENTIAL_KEY, n, (int64_t)n + 1));
     }
     for (uint64_t n = 0; n < 20000; n++)
-        known += is_known(credentials, CREDENTIAL_KEY, n, 20000);
+        known += is_cached(credentials, CREDENTIAL_KEY, n, 20000);
     assert_in_range(known, 512, 2048);
-    assert_true(is_known(credentials, CREDENTIAL_KEY, 19999, 20000));
+    assert_true(is_cached(credentials, CREDENTIAL_KEY, 19999, 20000));
     credential_cache_free(credentials);
 }
 
@@ -113,7 +113,7 @@ struct busy {
     atomic_bool stop;
 };
 
-static void *learn_on(void *context)
+static void *add_until_stopped(void *context)
 {
     struct busy *b = context;
     uint64_t dice = 3;
@@ -121,7 +121,7 @@ static void *learn_on(void *context)
         uint64_t n = number_below(&dice, 500);
         struct cached_credential as = {{n, n}, {n, n}, false}, found;
         struct digest by = credential(n);
-        learn(b->credentials, CREDENTIAL_TOKEN, n, &as, clock_ns(), INT64_MAX);
+        add(b->credentials, CREDENTIAL_TOKEN, n, &as, clock_ns(), INT64_MAX);
         if (credential_cache_find(b->credentials, CREDENTIAL_TOKEN, &by, clock_ns(), &found) && found.customer.low != n)
             abort();
     }
@@ -136,7 +136,7 @@ static void many_threads_learn_and_forget_at_once(void **state UNUSED)
     for (uint64_t n = 0; n < 500; n += 2)
         assert_int_equal(customer_set_put(customers, (struct customer_id){n, n}, 1), OK);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, learn_on, &b), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, add_until_stopped, &b), 0);
     for (int i = 0; i < 300; i++)
         credential_cache_remove(b.credentials, customers, keys);
     atomic_store(&b.stop, true);
@@ -144,7 +144,7 @@ static void many_threads_learn_and_forget_at_once(void **state UNUSED)
         pthread_join(threads[i], NULL);
     credential_cache_remove(b.credentials, customers, keys);
     for (uint64_t n = 0; n < 500; n += 2)
-        assert_false(is_known(b.credentials, CREDENTIAL_TOKEN, n, clock_ns()));
+        assert_false(is_cached(b.credentials, CREDENTIAL_TOKEN, n, clock_ns()));
     customer_set_free(customers);
     customer_set_free(keys);
     credential_cache_free(b.credentials);

@@ -40,7 +40,7 @@ static void it_holds_what_was_put_and_not_what_was_removed(void **state UNUSED)
     uint64_t dice = 7;
     for (int step = 0; step < STEPS; step++) {
         uint64_t n = number_below(&dice, IDS);
-        /* Mostly putting at first, mostly removing at the end: it grows, and shrinks. */
+        /* Mostly puts at first, mostly removals at the end: the table grows, then shrinks. */
         if (number_below(&dice, STEPS) > (uint64_t)step) {
             count += !model[n];
             model[n] = step + 1;
@@ -99,11 +99,11 @@ static void a_swap_exchanges_everything(void **state UNUSED)
 struct reading {
     struct customer_set *set;
     atomic_bool stop;
-    atomic_long looks;
+    atomic_long reads;
 };
 
-/* The even ones are always there; the odd ones come and go. */
-static void *read_on(void *context)
+/* Even numbers are always in the set; odd ones are put and removed meanwhile. */
+static void *read_until_stopped(void *context)
 {
     struct reading *r = context;
     uint64_t dice = 99;
@@ -113,7 +113,7 @@ static void *read_on(void *context)
         bool is = customer_set_find(r->set, id_number(n), &at);
         if (n % 2 == 0 && !is)
             abort();
-        atomic_fetch_add(&r->looks, 1);
+        atomic_fetch_add(&r->reads, 1);
     }
     return NULL;
 }
@@ -125,8 +125,8 @@ static void whoever_stays_is_found_while_others_come_and_go(void **state UNUSED)
     for (uint64_t n = 0; n < 2000; n += 2)
         assert_int_equal(customer_set_put(r.set, id_number(n), 1), OK);
     for (int i = 0; i < 3; i++)
-        assert_int_equal(pthread_create(&readers[i], NULL, read_on, &r), 0);
-    for (int round = 0; round < 20 || atomic_load(&r.looks) < 1000; round++) {
+        assert_int_equal(pthread_create(&readers[i], NULL, read_until_stopped, &r), 0);
+    for (int round = 0; round < 20 || atomic_load(&r.reads) < 1000; round++) {
         for (uint64_t n = 1; n < 20000; n += 2)
             assert_int_equal(customer_set_put(r.set, id_number(n), 1), OK);
         for (uint64_t n = 1; n < 20000; n += 2)

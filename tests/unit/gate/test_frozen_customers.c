@@ -65,13 +65,13 @@ static void run(const char *format, unsigned n, unsigned m)
 
 #define ID(n) "('00000000-0000-4000-8000-' || lpad(" n "::text, 12, '0'))::uuid"
 
-/* Customers n to m, active. */
-static void make(unsigned n, unsigned m)
+/* Customers n to m. */
+static void insert_active(unsigned n, unsigned m)
 {
     run("INSERT INTO reclaim.customer_customers (id) SELECT " ID("n") " FROM generate_series(%u, %u) AS n", n, m);
 }
 
-static void become(const char *status, unsigned n, unsigned m)
+static void set_status(const char *status, unsigned n, unsigned m)
 {
     char sql[512];
     snprintf(sql, sizeof sql,
@@ -80,7 +80,7 @@ static void become(const char *status, unsigned n, unsigned m)
     must_run(pg, sql);
 }
 
-static enum frozen_answer look(unsigned n)
+static enum frozen_answer find(unsigned n)
 {
     int64_t at;
     return frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(n), clock_ns(), &at);
@@ -89,7 +89,7 @@ static enum frozen_answer look(unsigned n)
 static void await_answer(unsigned n, enum frozen_answer wanted)
 {
     int64_t end = clock_ns() + PATIENCE_NS;
-    while (look(n) != wanted) {
+    while (find(n) != wanted) {
         assert_true(clock_ns() < end);
         nanosleep(&(struct timespec){.tv_nsec = 2 * NS_PER_MS}, NULL);
     }
@@ -98,14 +98,14 @@ static void await_answer(unsigned n, enum frozen_answer wanted)
 static void freezes_and_recoveries_are_followed(void **state UNUSED)
 {
     int64_t at = 0;
-    make(1, 2);
+    insert_active(1, 2);
     await_answer(1, FROZEN_NOT);
-    become("frozen", 1, 1);
+    set_status("frozen", 1, 1);
     await_answer(1, FROZEN_IS);
     (void)frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(1), clock_ns(), &at);
     assert_true(llabs(at - clock_wall_us()) < 3600 * INT64_C(1000000));
     await_answer(2, FROZEN_NOT);
-    become("active", 1, 1);
+    set_status("active", 1, 1);
     await_answer(1, FROZEN_NOT);
 }
 
@@ -114,7 +114,7 @@ static void nothing_is_said_once_the_lease_has_run_out(void **state UNUSED)
     int64_t at;
     await_answer(2, FROZEN_NOT);
     uint64_t mark = frozen_customers_mark(frozen);
-    /* Asked at an instant that no read can have begun near to. */
+    /* An instant more than a lease after the last read. */
     int64_t late = clock_ns() + PATIENCE_NS;
     assert_int_equal(frozen_customers_find(frozen, mark, id_number(2), late, &at), FROZEN_UNSURE);
 }
@@ -122,14 +122,14 @@ static void nothing_is_said_once_the_lease_has_run_out(void **state UNUSED)
 static void whoever_looked_while_customers_left_is_not_sure(void **state UNUSED)
 {
     int64_t at, end = clock_ns() + PATIENCE_NS;
-    make(10, 10);
+    insert_active(10, 10);
     await_answer(10, FROZEN_NOT);
     uint64_t mark = frozen_customers_mark(frozen);
-    become("deleted", 10, 10);
+    set_status("deleted", 10, 10);
     while (frozen_customers_mark(frozen) == mark || frozen_customers_mark(frozen) % 2)
         assert_true(clock_ns() < end);
     assert_int_equal(frozen_customers_find(frozen, mark, id_number(10), clock_ns(), &at), FROZEN_UNSURE);
-    await_answer(10, FROZEN_NOT); /* asked afresh: nothing leads there any more */
+    await_answer(10, FROZEN_NOT); /* with a new mark: its credentials are no longer cached */
 }
 
 static void what_leads_to_a_deleted_customer_is_forgotten(void **state UNUSED)
@@ -137,26 +137,26 @@ static void what_leads_to_a_deleted_customer_is_forgotten(void **state UNUSED)
     struct digest by = digest_sha256(STR("somebody"));
     struct cached_credential as = {.customer = id_number(11)}, found;
     int64_t end = clock_ns() + PATIENCE_NS;
-    make(11, 11);
+    insert_active(11, 11);
     await_answer(11, FROZEN_NOT);
     credential_cache_add(credentials, CREDENTIAL_USER, &by, &as, clock_ns(), INT64_MAX);
     assert_true(credential_cache_find(credentials, CREDENTIAL_USER, &by, clock_ns(), &found));
-    become("deleted", 11, 11);
+    set_status("deleted", 11, 11);
     while (credential_cache_find(credentials, CREDENTIAL_USER, &by, clock_ns(), &found))
         assert_true(clock_ns() < end);
 }
 
-/* Page after page, while others go on changing: reading everything anew could not keep up with them. */
+/* Changes of several pages are read page by page, without a full read. */
 static void more_at_once_than_one_page_brings_is_read_all_the_same(void **state UNUSED)
 {
     double loads = metric_value("reclaim_frozen_loads_total");
-    make(1000, 26000);
-    become("frozen", 1000, 26000);
+    insert_active(1000, 26000);
+    set_status("frozen", 1000, 26000);
     await_answer(26000, FROZEN_IS);
     for (unsigned n = 1000; n <= 26000; n += 500)
         await_answer(n, FROZEN_IS);
     assert_int_equal(frozen_customers_state(frozen).count, 25001);
-    become("active", 1000, 26000);
+    set_status("active", 1000, 26000);
     await_answer(26000, FROZEN_NOT);
     assert_int_equal(frozen_customers_state(frozen).count, 0);
     assert_true(metric_value("reclaim_frozen_loads_total") == loads);
@@ -164,8 +164,8 @@ static void more_at_once_than_one_page_brings_is_read_all_the_same(void **state 
 
 static void rows_from_another_cluster_count_though_their_transactions_are_still_to_come(void **state UNUSED)
 {
-    make(20, 21);
-    become("frozen", 20, 21);
+    insert_active(20, 21);
+    set_status("frozen", 20, 21);
     must_run(pg, "SET session_replication_role = replica;"
                  "UPDATE reclaim.customer_customers SET changed_xid = '1000000000000' WHERE status = 'frozen';"
                  "RESET session_replication_role");
@@ -173,28 +173,28 @@ static void rows_from_another_cluster_count_though_their_transactions_are_still_
     start();
     await_answer(20, FROZEN_IS);
     await_answer(21, FROZEN_IS);
-    become("active", 20, 20);
+    set_status("active", 20, 20);
     await_answer(20, FROZEN_NOT);
     await_answer(21, FROZEN_IS);
-    become("active", 21, 21);
+    set_status("active", 21, 21);
     await_answer(21, FROZEN_NOT);
 }
 
 static void a_database_that_went_away_is_read_anew(void **state UNUSED)
 {
-    make(30, 31);
-    become("frozen", 30, 30);
+    insert_active(30, 31);
+    set_status("frozen", 30, 30);
     await_answer(30, FROZEN_IS);
     server_down(server);
     await_answer(30, FROZEN_UNSURE);
     server_up(server);
     pg_free(pg);
     pg = must_connect(server_url(server), PG_PREPARE_OFF);
-    become("frozen", 31, 31);
-    become("active", 30, 30);
+    set_status("frozen", 31, 31);
+    set_status("active", 30, 30);
     await_answer(31, FROZEN_IS);
     await_answer(30, FROZEN_NOT);
-    become("active", 31, 31);
+    set_status("active", 31, 31);
 }
 
 static void a_database_that_hangs_is_not_trusted_for_long(void **state UNUSED)
@@ -220,9 +220,9 @@ static void a_row_that_somebody_holds_keeps_the_others_from_being_noted_no_longe
 {
     int64_t end = clock_ns() + PATIENCE_NS;
     struct pg *holder = must_connect(server_url(server), PG_PREPARE_OFF);
-    make(42000, 42020);
+    insert_active(42000, 42020);
     must_run(holder, "BEGIN");
-    become("frozen", 42000, 42020);
+    set_status("frozen", 42000, 42020);
     must_run(holder, "SELECT FROM reclaim.customer_customers WHERE id = " ID("42007") " FOR UPDATE");
     while (unnoted() > 1)
         assert_true(clock_ns() < end);
@@ -230,14 +230,14 @@ static void a_row_that_somebody_holds_keeps_the_others_from_being_noted_no_longe
     while (unnoted() > 0)
         assert_true(clock_ns() < end);
     pg_free(holder);
-    become("active", 42000, 42020);
+    set_status("active", 42000, 42020);
 }
 
 static void every_freeze_is_noted_in_its_row_once_all_must_know(void **state UNUSED)
 {
     int64_t end = clock_ns() + PATIENCE_NS;
-    make(40000, 41300);
-    become("frozen", 40000, 41300);
+    insert_active(40000, 41300);
+    set_status("frozen", 40000, 41300);
     while (unnoted() > 0)
         assert_true(clock_ns() < end);
     assert_int_equal(number_from(server_url(server),
@@ -247,21 +247,21 @@ static void every_freeze_is_noted_in_its_row_once_all_must_know(void **state UNU
     assert_int_equal(number_from(server_url(server), "SELECT max(version) FROM reclaim.customer_customers"
                                                      " WHERE status = 'frozen'"),
                      2);
-    become("active", 40000, 41300);
+    set_status("active", 40000, 41300);
 }
 
-/* --- the promise itself, with readers on other threads --- */
+/* --- the lease, with readers on other threads --- */
 
 #define TARGETS 40
 
 struct watch {
     atomic_bool stop;
-    _Atomic int64_t answered_ns[TARGETS]; /* when the freeze may be answered; 0: not yet */
-    atomic_bool asked[TARGETS];           /* answered surely after that */
+    _Atomic int64_t answered_ns[TARGETS]; /* when the freeze's reply may be sent; 0: not frozen */
+    atomic_bool asked[TARGETS];           /* found in the set after that */
     atomic_int broken;
 };
 
-static void *watch_on(void *context)
+static void *find_until_stopped(void *context)
 {
     struct watch *w = context;
     uint64_t dice = 5;
@@ -284,11 +284,11 @@ static void from_a_lease_after_its_commit_on_no_freeze_is_denied(void **state UN
 {
     struct watch w = {.broken = 0};
     pthread_t watchers[2];
-    make(5000000, 5000000 + TARGETS - 1);
+    insert_active(5000000, 5000000 + TARGETS - 1);
     for (int i = 0; i < 2; i++)
-        assert_int_equal(pthread_create(&watchers[i], NULL, watch_on, &w), 0);
+        assert_int_equal(pthread_create(&watchers[i], NULL, find_until_stopped, &w), 0);
     for (unsigned n = 0; n < TARGETS; n++) {
-        become("frozen", 5000000 + n, 5000000 + n);
+        set_status("frozen", 5000000 + n, 5000000 + n);
         atomic_store(&w.answered_ns[n], clock_ns() + FROZEN_LEASE_NS);
         nanosleep(&(struct timespec){.tv_nsec = (long)(n % 7) * 5 * NS_PER_MS}, NULL);
     }
@@ -302,7 +302,7 @@ static void from_a_lease_after_its_commit_on_no_freeze_is_denied(void **state UN
     for (int i = 0; i < 2; i++)
         pthread_join(watchers[i], NULL);
     assert_int_equal(w.broken, 0);
-    become("active", 5000000, 5000000 + TARGETS - 1);
+    set_status("active", 5000000, 5000000 + TARGETS - 1);
 }
 
 int main(void)
