@@ -1,5 +1,5 @@
-/* The engine: one thread that runs items, keeps their timers and talks to other servers without ever waiting. What needs
- * the database goes to the pool and comes back as a note. */
+/* The engine: one thread that runs items, their timers and HTTP requests to other servers, without blocking.
+ * Database work runs on the pool, which posts a note when it is done. */
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -10,23 +10,23 @@
 #include "pg/arrays.h"
 #include "work/inside.h"
 
-#define LEASE_NS (25 * NS_PER_S) /* and a poll: taken over within 30 s */
+#define LEASE_NS (25 * NS_PER_S) /* with POLL_NS: claimed within 30 s of a crash */
 #define POLL_NS (2 * NS_PER_S)
 #define RUN_NS (60 * NS_PER_S)
 #define TICK_NS NS_PER_MS
-#define JOBS_MAX 4 /* of the pool's connections: requests come first */
+#define JOBS_MAX 4 /* connections of the pool used at once: leaves the others to requests */
 #define ITEMS_MAX 16384
 #define CONNECTIONS_MAX 256
-/* How long the last words to the database may take once the time to stop is up. */
-#define LAST_WORDS_NS (2 * NS_PER_S)
+/* Time allowed after the stop deadline for recording unfinished items. */
+#define FINAL_SYNC_NS (2 * NS_PER_S)
 
-METRIC_GAUGE(in_memory, "reclaim_work_in_memory", "Work items that this instance holds.");
+METRIC_GAUGE(in_memory, "reclaim_work_in_memory", "Work items in memory.");
 
 /* Items in memory */
 
 size_t engine_item_count(const struct engine *e)
 {
-    return e->waiting.count + e->running.count + e->ended.count + e->settling.count;
+    return e->waiting.count + e->running.count + e->ended.count + e->recording.count;
 }
 
 static struct work_item **slot_of(struct engine *e, int64_t id)
@@ -51,16 +51,16 @@ static struct item_list *list_of(struct engine *e, const struct work_item *item)
         return &e->running;
     case ITEM_ENDED:
         return &e->ended;
-    case ITEM_SETTLING:
+    case ITEM_RECORDING:
     case ITEM_PROMISED:
         break;
     }
-    return &e->settling;
+    return &e->recording;
 }
 
-static void move(struct work_item *item, enum item_state state)
+static void set_state(struct work_item *item, enum item_state state)
 {
-    list_take(list_of(item->engine, item), item);
+    list_remove(list_of(item->engine, item), item);
     item->state = state;
     list_add(list_of(item->engine, item), item);
 }
@@ -75,7 +75,7 @@ static void publish_item_count(struct engine *e)
 
 void engine_discard(struct engine *e, struct work_item *item)
 {
-    list_take(list_of(e, item), item);
+    list_remove(list_of(e, item), item);
     struct work_item **at = slot_of(e, item->id);
     while (*at != item)
         at = &(*at)->same_slot;
@@ -84,7 +84,7 @@ void engine_discard(struct engine *e, struct work_item *item)
     publish_item_count(e);
 }
 
-/* Running them */
+/* Running items */
 
 static enum err run_item(struct job *job, struct pg *pg)
 {
@@ -101,7 +101,7 @@ static void item_ran(struct job *job, enum err err)
     work_post(item->engine, &item->note);
 }
 
-static void come_back(struct work_note *note)
+static void run_finished(struct work_note *note)
 {
     struct work_item *item = OWNER_OF(note, struct work_item, note);
     item->engine->jobs--;
@@ -111,13 +111,13 @@ static void come_back(struct work_note *note)
 
 static void submit(struct engine *e, struct work_item *item)
 {
-    item->note.run = come_back;
+    item->note.run = run_finished;
     item->job = (struct job){.run = run_item, .done = item_ran, .deadline_ns = clock_ns() + RUN_NS};
     e->jobs++;
     enum err err = pool_submit(e->pool, &item->job);
     if (err) {
         item->job_err = err;
-        come_back(&item->note);
+        run_finished(&item->note);
     }
 }
 
@@ -125,27 +125,28 @@ static void run_waiting(struct engine *e)
 {
     while (e->waiting.first && e->jobs < JOBS_MAX && !e->stopping) {
         struct work_item *item = e->waiting.first;
-        move(item, ITEM_RUNNING);
+        set_state(item, ITEM_RUNNING);
         submit(e, item);
     }
 }
 
-/* The same item twice: we claimed it before its flow came to hand it over, or claimed again what we still have. */
-static bool known_already(struct engine *e, struct work_item *item)
+/* The item is in memory already: it was claimed before its flow handed it over, or claimed again after its lease
+ * expired. Keeps the longer lease. */
+static bool merge_duplicate(struct engine *e, struct work_item *item)
 {
-    struct work_item *known = engine_find(e, item->id);
-    if (!known)
+    struct work_item *held = engine_find(e, item->id);
+    if (!held)
         return false;
     int64_t until_ns = atomic_load(&item->leased_until_ns);
-    if (until_ns > atomic_load(&known->leased_until_ns))
-        atomic_store(&known->leased_until_ns, until_ns);
+    if (until_ns > atomic_load(&held->leased_until_ns))
+        atomic_store(&held->leased_until_ns, until_ns);
     item_free(item);
     return true;
 }
 
-void engine_adopt(struct engine *e, struct work_item *item)
+void engine_add(struct engine *e, struct work_item *item)
 {
-    if (known_already(e, item))
+    if (merge_duplicate(e, item))
         return;
     item->same_slot = *slot_of(e, item->id);
     *slot_of(e, item->id) = item;
@@ -155,7 +156,7 @@ void engine_adopt(struct engine *e, struct work_item *item)
     if (e->stopping)
         work_end(item, WORK_RETURNED, NULL);
     else if (item->tries > item->kind->tries_max)
-        work_end(item, WORK_DEAD, "its last run never ended");
+        work_end(item, WORK_DEAD, "the last run was cut off");
     else if (item->kind->run)
         run_waiting(e);
     else
@@ -168,7 +169,7 @@ void work_end(struct work_item *item, enum work_outcome outcome, const char *rea
         outcome = WORK_DEAD;
     item->outcome = atomic_load(&item->lost) ? WORK_DROPPED : outcome;
     item->reason = reason;
-    move(item, ITEM_ENDED);
+    set_state(item, ITEM_ENDED);
 }
 
 /* Notes, timers, hand-over */
@@ -194,17 +195,17 @@ void work_post(struct engine *e, struct work_note *note)
     (void)post(e, note, false);
 }
 
-static void take_over(struct work_note *note)
+static void add_handed_over(struct work_note *note)
 {
     struct work_item *item = OWNER_OF(note, struct work_item, note);
-    engine_adopt(item->engine, item);
+    engine_add(item->engine, item);
 }
 
 void work_kick(struct work_item **item, const struct pg_call *inserted)
 {
     struct work_item *mine = *item;
     mine->id = pg_get_i64(inserted, 0, 0);
-    mine->note.run = take_over;
+    mine->note.run = add_handed_over;
     if (post(mine->engine, &mine->note, true))
         *item = NULL;
     else
@@ -239,7 +240,7 @@ static void run_notes(struct engine *e)
     e->last_note = &e->notes;
     pthread_mutex_unlock(&e->lock);
     for (struct work_note *next; note; note = next) {
-        next = note->next; /* the note may go with what it belongs to */
+        next = note->next; /* run() may free the note */
         note->run(note);
     }
 }
@@ -270,8 +271,8 @@ static void abandon_running(struct engine *e)
     }
 }
 
-/* False once everything has come to its end, or what is left cannot be told to the database. */
-static bool goes_on(struct engine *e)
+/* False once all items have ended and are recorded, or cannot be recorded in time. */
+static bool must_continue(struct engine *e)
 {
     pthread_mutex_lock(&e->lock);
     int64_t stop_ns = e->stop_ns;
@@ -282,20 +283,20 @@ static bool goes_on(struct engine *e)
     return_waiting(e);
     if (clock_ns() >= stop_ns && !e->abandoned)
         abandon_running(e);
-    if (e->running.count || e->ledger.busy)
+    if (e->running.count || e->table_sync.busy)
         return true;
-    return engine_item_count(e) && clock_ns() < stop_ns + LAST_WORDS_NS;
+    return engine_item_count(e) && clock_ns() < stop_ns + FINAL_SYNC_NS;
 }
 
-static void *turn(void *context)
+static void *run_engine(void *context)
 {
     struct engine *e = context;
-    while (goes_on(e)) {
+    while (must_continue(e)) {
         run_notes(e);
         run_timers(e);
         run_waiting(e);
-        ledger_tend(e);
-        int64_t next_ns = wheel_next_ns(&e->timers), ledger_ns = ledger_due_ns(e);
+        table_sync_start_if_due(e);
+        int64_t next_ns = wheel_next_ns(&e->timers), ledger_ns = table_sync_due_ns(e);
         client_turn(e->client, next_ns < ledger_ns ? next_ns : ledger_ns);
     }
     return NULL;
@@ -325,12 +326,12 @@ static struct engine *engine_new(const struct work_config *config)
     e->poll_ns = config->poll_ns ? config->poll_ns : POLL_NS;
     e->stop_ns = INT64_MAX;
     e->last_note = &e->notes;
-    random_bytes(&e->number, sizeof e->number);
-    e->number &= INT64_MAX;
+    random_bytes(&e->lease_owner, sizeof e->lease_owner);
+    e->lease_owner &= INT64_MAX;
     wheel_init(&e->timers, TICK_NS, clock_ns());
     write_kinds(e, config);
     e->client = client_new(&client);
-    if (!ledger_open(e) || !e->client || e->kind_names.failed) {
+    if (!table_sync_open(e) || !e->client || e->kind_names.failed) {
         work_free(e);
         return NULL;
     }
@@ -340,7 +341,7 @@ static struct engine *engine_new(const struct work_config *config)
 struct engine *work_start(const struct work_config *config, struct why *why)
 {
     struct engine *e = engine_new(config);
-    if (e && pthread_create(&e->thread, NULL, turn, e) == 0)
+    if (e && pthread_create(&e->thread, NULL, run_engine, e) == 0)
         return e;
     work_free(e);
     (void)why_set(why, ERR_MEMORY, "no memory or no thread for the work queue");
@@ -355,9 +356,9 @@ void work_stop(struct engine *e, int64_t deadline_ns)
     pthread_mutex_unlock(&e->lock);
     client_wake(e->client);
     pthread_join(e->thread, NULL);
-    run_notes(e); /* handed over at the last moment */
+    run_notes(e); /* items handed over meanwhile */
     for (struct work_item *item; (item = e->ended.first);)
-        engine_discard(e, item); /* their leases run out */
+        engine_discard(e, item); /* not recorded: their leases expire */
 }
 
 void work_free(struct engine *e)
@@ -365,13 +366,13 @@ void work_free(struct engine *e)
     if (!e)
         return;
     client_free(e->client);
-    ledger_close(e);
+    table_sync_close(e);
     buf_free(&e->kind_names);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }
 
-struct work_state work_look(struct engine *e)
+struct work_state work_state(struct engine *e)
 {
     pthread_mutex_lock(&e->lock);
     struct work_state state = e->state;

@@ -13,12 +13,12 @@
 #include "base/stop.h"
 #include "pg/lock_ids.h"
 
-#define LOOK_EVERY_MS 1000
-#define LOOK_NS (2 * NS_PER_S)
+#define CHECK_EVERY_MS 1000
+#define CHECK_NS (2 * NS_PER_S)
 #define DUTY_NS (60 * NS_PER_S)
 
 METRIC_GAUGE(leading, "reclaim_leader", "1 while this instance is the leader.");
-METRIC_COUNTER(duties_run, "reclaim_leader_duties_total", "Duties the leader has done.", "duty", "outcome");
+METRIC_COUNTER(duties_run, "reclaim_leader_duties_total", "Duties run by the leader.", "duty", "outcome");
 
 const struct statement leader_try = {
     .name = "leader_try",
@@ -27,7 +27,8 @@ const struct statement leader_try = {
     .columns = "mine:bool",
 };
 
-/* The server ends a session whose process has stopped asking, so that another may lead. PostgreSQL 14 on. */
+/* PostgreSQL ends the session if this process hangs, so that another instance can lead. The setting exists from 14
+ * on. */
 const struct statement leader_expire = {
     .name = "leader_expire",
     .sql = "SELECT pg_catalog.set_config(name, '10000', false) AS after FROM pg_catalog.pg_settings"
@@ -49,7 +50,7 @@ struct leader {
     int64_t due_ns[DUTIES_MAX];
     struct pg *pg;
     pthread_t thread;
-    int stop_fd; /* readable once it is to end */
+    int stop_fd; /* readable on stop */
     int mine_fd; /* readable while mine */
     atomic_bool mine;
 };
@@ -60,17 +61,17 @@ static void set_mine(struct leader *l, bool mine)
         return;
     uint64_t one = 1;
     ssize_t moved = mine ? write(l->mine_fd, &one, sizeof one) : read(l->mine_fd, &one, sizeof one);
-    (void)moved; /* it was empty before a write, full before a read */
+    (void)moved; /* cannot fail: the counter is 0 before the write and 1 before the read */
     gauge_set(&leading, mine);
     log_info(mine ? "leading" : "no longer leading");
     for (size_t i = 0; i < l->config.duty_count; i++)
-        l->due_ns[i] = clock_ns(); /* a new leader catches up at once */
+        l->due_ns[i] = clock_ns(); /* a new leader runs its duties at once */
 }
 
-/* Keeps the connection, and through it the lock, or tries to get them. */
-static void look(struct leader *l)
+/* Checks that the connection, and with it the lock, is still held; otherwise tries to get both. */
+static void check_leadership(struct leader *l)
 {
-    int64_t deadline_ns = clock_ns() + LOOK_NS;
+    int64_t deadline_ns = clock_ns() + CHECK_NS;
     if (!pg_is_up(l->pg) && pg_connect(l->pg, deadline_ns, NULL)) {
         set_mine(l, false);
         return;
@@ -78,14 +79,14 @@ static void look(struct leader *l)
     struct pg_call calls[] = {{.ask = &leader_expire}, {.ask = atomic_load(&l->mine) ? &leader_ping : &leader_try}};
     const struct pg_call *call = &calls[1];
     if (pg_trip(l->pg, calls, COUNT_OF(calls), deadline_ns) || call->rows != 1) {
-        pg_disconnect(l->pg); /* whoever asks next must find the lock free, not half held */
+        pg_disconnect(l->pg); /* releases the lock, which may have been granted */
         set_mine(l, false);
         return;
     }
     set_mine(l, pg_get_bool(call, 0, 0));
 }
 
-static void do_duties(struct leader *l)
+static void run_duties(struct leader *l)
 {
     for (size_t i = 0; i < l->config.duty_count && atomic_load(&l->mine); i++) {
         const struct duty *duty = &l->duties[i];
@@ -101,13 +102,13 @@ static void do_duties(struct leader *l)
     }
 }
 
-static void *lead(void *context)
+static void *run_leader(void *context)
 {
     struct leader *l = context;
     do {
-        look(l);
-        do_duties(l);
-    } while (!stop_wait(l->stop_fd, LOOK_EVERY_MS));
+        check_leadership(l);
+        run_duties(l);
+    } while (!stop_wait(l->stop_fd, CHECK_EVERY_MS));
     pg_disconnect(l->pg);
     set_mine(l, false);
     return NULL;
@@ -133,11 +134,11 @@ struct leader *leader_start(const struct leader_config *config, struct why *why)
     l->stop_fd = stop_new();
     l->mine_fd = eventfd(0, EFD_CLOEXEC);
     l->pg = pg_new(config->direct_url, PG_PREPARE_OFF);
-    if (l->stop_fd >= 0 && l->mine_fd >= 0 && l->pg && pthread_create(&l->thread, NULL, lead, l) == 0)
+    if (l->stop_fd >= 0 && l->mine_fd >= 0 && l->pg && pthread_create(&l->thread, NULL, run_leader, l) == 0)
         return l;
     free_leader(l);
 no_memory:
-    why_set(why, ERR_MEMORY, "no memory or no thread for leadership");
+    why_set(why, ERR_MEMORY, "no memory, descriptor or thread for leader election");
     return NULL;
 }
 

@@ -1,12 +1,12 @@
-/* What must be done once, however many instances run: the one that holds an advisory lock on its own direct connection
- * does it. The lock goes with the connection, so a dead leader is followed within a second or two, and one that hangs
- * within some ten seconds. */
+/* Leader election by an advisory lock on a direct connection: the instance that holds it runs the duties. The lock is
+ * released with the connection, so another instance leads within two seconds of a crash, and within some ten seconds if
+ * the leader hangs. */
 #ifndef WORK_LEADER_H
 #define WORK_LEADER_H
 
 #include "pg/pg.h"
 
-/* Something the leader does every so often, on the leader's thread and connection. */
+/* Runs at intervals on the leader's thread and connection. */
 struct duty {
     const char *name;
     int64_t every_ns;
@@ -17,7 +17,7 @@ struct duty {
 #define DUTIES_MAX 8
 
 struct leader_config {
-    const char *direct_url; /* never through a pooler: the lock belongs to a session */
+    const char *direct_url; /* not through a pooler: the lock belongs to the session */
     const struct duty *duties;
     size_t duty_count;
 };

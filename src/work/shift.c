@@ -8,17 +8,17 @@
 #include "base/log.h"
 #include "base/stop.h"
 
-#define LOOK_EVERY_MS 500 /* how late it may notice that this instance no longer leads */
+#define CHECK_EVERY_MS 500 /* time to detect that this instance no longer leads */
 #define CONNECT_NS (5 * NS_PER_S)
-#define AGAIN_NS (5 * NS_PER_S) /* after a failure */
+#define RETRY_NS (5 * NS_PER_S) /* after a failure */
 
 struct shift {
     struct shift_config config;
     struct pg *pg;
     pthread_t thread;
-    int stop_fd; /* readable once it is to end */
-    bool failed; /* the last run: told once */
-    bool cut;    /* it was to end before it was through */
+    int stop_fd;      /* readable on stop */
+    bool failed;      /* the last run failed: logged once */
+    bool interrupted; /* the run was ended before it was complete */
 };
 
 static bool is_readable(int fd)
@@ -31,16 +31,16 @@ bool shift_goes_on(struct shift *s)
 {
     if (!s)
         return true;
-    s->cut = stop_is_raised(s->stop_fd) || !is_readable(s->config.leads_fd);
-    return !s->cut;
+    s->interrupted = stop_is_raised(s->stop_fd) || !is_readable(s->config.leads_fd);
+    return !s->interrupted;
 }
 
-/* While this instance leads, until the next run is due; else until it leads. False once the shift is to end. */
-static bool wait_for_turn(const struct shift *s, bool leads, int64_t due_ns)
+/* Waits until the next run is due if this instance leads, else until it leads. False on stop. */
+static bool wait_until_due(const struct shift *s, bool leads, int64_t due_ns)
 {
     struct pollfd on[2] = {{s->stop_fd, POLLIN, 0}, {s->config.leads_fd, POLLIN, 0}};
     if (leads)
-        (void)poll(on, 1, clock_ms_until(due_ns, LOOK_EVERY_MS));
+        (void)poll(on, 1, clock_ms_until(due_ns, CHECK_EVERY_MS));
     else
         (void)poll(on, 2, -1);
     return !on[0].revents;
@@ -58,23 +58,23 @@ static enum err run(struct shift *s)
     return e;
 }
 
-static void *work(void *context)
+static void *run_shift(void *context)
 {
     struct shift *s = context;
     int64_t due_ns = 0;
     for (;;) {
         bool leads = is_readable(s->config.leads_fd);
         if (!leads) {
-            due_ns = 0; /* a new leader catches up at once */
+            due_ns = 0; /* a new leader runs at once */
             pg_disconnect(s->pg);
         } else if (clock_ns() >= due_ns) {
             int64_t every_ns = atomic_load(s->config.every_ms) * NS_PER_MS;
             int64_t began_ns = clock_ns();
-            s->cut = false;
-            bool again = run(s) != OK && every_ns > AGAIN_NS;
-            due_ns = s->cut ? 0 : began_ns + (again ? AGAIN_NS : every_ns);
+            s->interrupted = false;
+            bool again = run(s) != OK && every_ns > RETRY_NS;
+            due_ns = s->interrupted ? 0 : began_ns + (again ? RETRY_NS : every_ns);
         }
-        if (!wait_for_turn(s, leads, due_ns))
+        if (!wait_until_due(s, leads, due_ns))
             break;
     }
     pg_disconnect(s->pg);
@@ -91,7 +91,7 @@ struct shift *shift_start(const struct shift_config *config, struct why *why)
     s->pg = pg_new(config->url, PG_PREPARE_OFF);
     if (s->stop_fd >= 0 && s->pg) {
         pg_give_up_when(s->pg, s->stop_fd);
-        if (pthread_create(&s->thread, NULL, work, s) == 0)
+        if (pthread_create(&s->thread, NULL, run_shift, s) == 0)
             return s;
     }
     stop_free(s->stop_fd);

@@ -1,5 +1,5 @@
-/* Long work of the leader on a thread and a connection of its own, so that it keeps no duty waiting (work/leader.h): done
- * every so often while this instance leads, and at once when it has become the leader. */
+/* Runs a long task of the leader on a separate thread and connection, so that it does not delay duties
+ * (work/leader.h): at intervals while this instance leads, and at once when it becomes the leader. */
 #ifndef WORK_SHIFT_H
 #define WORK_SHIFT_H
 
@@ -14,14 +14,14 @@ struct shift_config {
     const char *url;
     const _Atomic int64_t *every_ms;
     int leads_fd; /* readable while this instance leads: leader_fd() */
-    /* Linear; asks shift_goes_on between its parts. After a failure it is run again within a few seconds. */
+    /* Blocks; checks shift_goes_on() between its parts. After a failure it is run again within a few seconds. */
     enum err (*run)(void *context, struct pg *pg, struct shift *shift);
     void *context;
 };
 
 struct shift *shift_start(const struct shift_config *config, struct why *why) MUST_CHECK;
-void shift_stop(struct shift *shift); /* waits for the part under way; NULL is fine */
-/* False once the work is to end: the program stops, or another instance leads. NULL goes on for ever. */
+void shift_stop(struct shift *shift); /* waits for the current part; NULL is fine */
+/* False if the program stops or another instance leads. Always true for NULL. */
 bool shift_goes_on(struct shift *shift);
 
 #endif

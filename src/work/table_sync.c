@@ -1,4 +1,4 @@
-/* The table's side of the engine: in one trip, what has ended is told, leases are renewed and new items are claimed. */
+/* Synchronizes the engine with the table: one trip records outcomes, renews leases and claims items. */
 #include <stdlib.h>
 
 #include "base/backoff.h"
@@ -10,19 +10,19 @@
 #include "work/inside.h"
 
 #define TRIP_NS (5 * NS_PER_S)
-#define TRY_AGAIN_NS (NS_PER_S / 2)
+#define RETRY_NS (NS_PER_S / 2)
 #define CENSUS_EVERY_NS (10 * NS_PER_S)
-#define SETTLE_MOST 256
-#define RENEW_MOST 1024
-#define CLAIM_MOST 64
-/* Claimed items come on top of what flows hand over, and stay few: another instance may have more time for them. */
+#define RECORD_MAX 256
+#define RENEW_MAX 1024
+#define CLAIM_MAX 64
+/* Claims only a few items beyond those that flows hand over, so that other instances can claim the rest. */
 #define CLAIM_WHILE_BELOW 256
 #define LITERAL_MAX ((size_t)64 * 1024)
 
-METRIC_COUNTER(ended, "reclaim_work_items_total", "Runs of work items, by how they ended.", "kind", "outcome");
+METRIC_COUNTER(ended, "reclaim_work_items_total", "Runs of work items by outcome.", "kind", "outcome");
 METRIC_GAUGE(waiting, "reclaim_work_waiting", "Work items in the table that are not done, up to 100000.");
-METRIC_GAUGE(dead, "reclaim_work_dead", "Work items that were given up.");
-METRIC_GAUGE(oldest_due, "reclaim_work_oldest_due_seconds", "How long the oldest due work item has been waiting.");
+METRIC_GAUGE(dead, "reclaim_work_dead", "Work items that failed for good.");
+METRIC_GAUGE(oldest_due, "reclaim_work_oldest_due_seconds", "Seconds that the oldest due work item has been waiting.");
 
 const struct statement work_delete = {
     .name = "work_delete",
@@ -52,8 +52,8 @@ const struct statement work_renew = {
     .columns = "id:int8",
 };
 
-/* The condition must not be volatile, or the index would not serve it; the lease's end must be, since a transaction's
- * time is that of its beginning. */
+/* statement_timestamp(), since an index cannot be used with a volatile function; clock_timestamp() for the lease,
+ * since the statement may have waited. */
 const struct statement work_claim = {
     .name = "work_claim",
     .sql = "WITH ready AS MATERIALIZED (SELECT id FROM reclaim.work_items WHERE state = 'open'"
@@ -79,7 +79,7 @@ const struct statement work_census = {
     .columns = "waiting:int8 dead:int8 oldest_ms:int8",
 };
 
-/* Writing what is to be told */
+/* Writing the statements' arguments */
 
 static int64_t pause_before_next(const struct work_item *item)
 {
@@ -87,80 +87,80 @@ static int64_t pause_before_next(const struct work_item *item)
     return backoff_jittered_ns(pause, item->tries > 0 ? item->tries : 1);
 }
 
-static void tell(struct ledger *l, struct work_item *item)
+static void add_outcome(struct table_sync *s, struct work_item *item)
 {
     if (item->outcome == WORK_DROPPED)
-        return; /* another's to tell */
+        return; /* the instance that claimed it records it */
     if (item->outcome == WORK_DONE) {
-        array_add_i64(&l->texts[DONE], item->id);
-        l->done_count++;
+        array_add_i64(&s->texts[DONE], item->id);
+        s->done_count++;
         return;
     }
     bool again = item->outcome == WORK_AGAIN;
-    array_add_i64(&l->texts[IDS], item->id);
-    array_add_plain(&l->texts[STATES], item->outcome == WORK_DEAD ? STR("dead") : STR("open"));
-    array_add_i64(&l->texts[PAUSES], again ? pause_before_next(item) / NS_PER_US : 0);
-    array_add_text(&l->texts[ERRORS], str_of(item->reason));
-    l->changed_count++;
+    array_add_i64(&s->texts[IDS], item->id);
+    array_add_plain(&s->texts[STATES], item->outcome == WORK_DEAD ? STR("dead") : STR("open"));
+    array_add_i64(&s->texts[PAUSES], again ? pause_before_next(item) / NS_PER_US : 0);
+    array_add_text(&s->texts[ERRORS], str_of(item->reason));
+    s->changed_count++;
 }
 
-static void tell_ended(struct engine *e)
+static void add_ended(struct engine *e)
 {
-    struct ledger *l = &e->ledger;
-    while (e->ended.first && e->settling.count < SETTLE_MOST) {
+    struct table_sync *s = &e->table_sync;
+    while (e->ended.first && e->recording.count < RECORD_MAX) {
         struct work_item *item = e->ended.first;
-        list_take(&e->ended, item);
-        item->state = ITEM_SETTLING;
-        list_add(&e->settling, item);
-        tell(l, item);
+        list_remove(&e->ended, item);
+        item->state = ITEM_RECORDING;
+        list_add(&e->recording, item);
+        add_outcome(s, item);
     }
 }
 
-static bool wants_renewal(const struct engine *e, const struct work_item *item)
+static bool needs_renewal(const struct engine *e, const struct work_item *item)
 {
     int64_t left_ns = atomic_load(&item->leased_until_ns) - clock_ns();
     return !atomic_load(&item->lost) && left_ns < e->lease_ns / 5 * 3;
 }
 
-static void ask_renewals(struct engine *e, const struct item_list *list)
+static void add_renewals(struct engine *e, const struct item_list *list)
 {
-    struct ledger *l = &e->ledger;
-    for (struct work_item *i = list->first; i && l->renewal_count < RENEW_MOST; i = i->next) {
-        if (!wants_renewal(e, i))
+    struct table_sync *s = &e->table_sync;
+    for (struct work_item *i = list->first; i && s->renewal_count < RENEW_MAX; i = i->next) {
+        if (!needs_renewal(e, i))
             continue;
-        array_add_i64(&l->texts[RENEWALS], i->id);
-        l->renewal_count++;
+        array_add_i64(&s->texts[RENEWALS], i->id);
+        s->renewal_count++;
     }
 }
 
-static enum err write_questions(struct engine *e)
+static enum err write_arguments(struct engine *e)
 {
-    struct ledger *l = &e->ledger;
-    for (size_t i = 0; i < COUNT_OF(l->texts); i++)
-        buf_clear(&l->texts[i]);
-    l->done_count = l->changed_count = l->renewal_count = l->claim_most = l->renewed_count = 0;
+    struct table_sync *s = &e->table_sync;
+    for (size_t i = 0; i < COUNT_OF(s->texts); i++)
+        buf_clear(&s->texts[i]);
+    s->done_count = s->changed_count = s->renewal_count = s->claim_limit = s->renewed_count = 0;
     int64_t now_ns = clock_ns();
-    tell_ended(e);
-    ask_renewals(e, &e->running);
-    ask_renewals(e, &e->waiting);
+    add_ended(e);
+    add_renewals(e, &e->running);
+    add_renewals(e, &e->waiting);
     size_t held = engine_item_count(e);
-    if (!e->stopping && now_ns >= l->claim_ns && held < CLAIM_WHILE_BELOW)
-        l->claim_most = CLAIM_WHILE_BELOW - held < CLAIM_MOST ? CLAIM_WHILE_BELOW - held : CLAIM_MOST;
-    l->census = now_ns >= l->census_ns;
+    if (!e->stopping && now_ns >= s->claim_ns && held < CLAIM_WHILE_BELOW)
+        s->claim_limit = CLAIM_WHILE_BELOW - held < CLAIM_MAX ? CLAIM_WHILE_BELOW - held : CLAIM_MAX;
+    s->census = now_ns >= s->census_ns;
     enum err err = OK;
-    for (size_t i = 0; i < COUNT_OF(l->texts); i++) {
-        (void)!array_end(&l->texts[i]);
-        err = l->texts[i].failed ? l->texts[i].failed : err;
+    for (size_t i = 0; i < COUNT_OF(s->texts); i++) {
+        (void)!array_end(&s->texts[i]);
+        err = s->texts[i].failed ? s->texts[i].failed : err;
     }
     return err;
 }
 
 /* On a worker */
 
-static void forget_claimed(struct ledger *l)
+static void free_claimed(struct table_sync *s)
 {
-    for (struct work_item *item; (item = l->claimed.first);) {
-        list_take(&l->claimed, item);
+    for (struct work_item *item; (item = s->claimed.first);) {
+        list_remove(&s->claimed, item);
         item_free(item);
     }
 }
@@ -173,25 +173,25 @@ static const struct work_kind *kind_named(const struct engine *e, struct str nam
     return NULL;
 }
 
-static void read_claimed(struct ledger *l, const struct pg_call *call)
+static void read_claimed(struct table_sync *s, const struct pg_call *call)
 {
     for (int row = 0; row < call->rows; row++) {
-        const struct work_kind *kind = kind_named(l->engine, pg_get(call, row, 1));
-        struct work_item *item = kind ? item_new(l->engine, kind, pg_get(call, row, 2)) : NULL;
+        const struct work_kind *kind = kind_named(s->engine, pg_get(call, row, 1));
+        struct work_item *item = kind ? item_new(s->engine, kind, pg_get(call, row, 2)) : NULL;
         if (!item)
-            continue; /* its lease runs out, and someone with more memory takes it */
+            continue; /* its lease expires, and an instance claims it again */
         item->id = pg_get_i64(call, row, 0);
         item->tries = (int)pg_get_i64(call, row, 3);
-        atomic_store(&item->leased_until_ns, l->leased_from_ns + l->engine->lease_ns);
-        list_add(&l->claimed, item);
+        atomic_store(&item->leased_until_ns, s->leased_from_ns + s->engine->lease_ns);
+        list_add(&s->claimed, item);
     }
 }
 
-static void read_renewed(struct ledger *l, const struct pg_call *call)
+static void read_renewed(struct table_sync *s, const struct pg_call *call)
 {
-    l->renewed_count = 0;
+    s->renewed_count = 0;
     for (int row = 0; row < call->rows; row++)
-        l->renewed[l->renewed_count++] = pg_get_i64(call, row, 0);
+        s->renewed[s->renewed_count++] = pg_get_i64(call, row, 0);
 }
 
 static void read_census(struct engine *e, const struct pg_call *call)
@@ -208,36 +208,38 @@ static void read_census(struct engine *e, const struct pg_call *call)
     gauge_set(&oldest_due, (double)state.oldest_due_ms / 1000);
 }
 
-static enum err settle_renew_claim(struct job *job, struct pg *pg)
+static enum err record_renew_claim(struct job *job, struct pg *pg)
 {
-    struct ledger *l = OWNER_OF(job, struct ledger, job);
-    struct engine *e = l->engine;
-    forget_claimed(l); /* of a run that met a conflict */
-    struct pg_arg number = pg_i64(e->number), lease = pg_i64(e->lease_ns / NS_PER_US);
+    struct table_sync *s = OWNER_OF(job, struct table_sync, job);
+    struct engine *e = s->engine;
+    free_claimed(s); /* of a run that failed with a conflict */
+    struct pg_arg lease_owner = pg_i64(e->lease_owner), lease = pg_i64(e->lease_ns / NS_PER_US);
     struct pg_call calls[5], *renew = NULL, *claim = NULL, *census = NULL;
     size_t n = 0;
-    if (l->done_count)
-        calls[n++] = (struct pg_call){.ask = &work_delete, .args = {pg_text(l->texts[DONE].at), number}};
-    if (l->changed_count)
-        calls[n++] = (struct pg_call){.ask = &work_change,
-                                      .args = {pg_text(l->texts[IDS].at), pg_text(l->texts[STATES].at),
-                                               pg_text(l->texts[PAUSES].at), pg_text(l->texts[ERRORS].at), number}};
-    if (l->renewal_count)
+    if (s->done_count)
+        calls[n++] = (struct pg_call){.ask = &work_delete, .args = {pg_text(s->texts[DONE].at), lease_owner}};
+    if (s->changed_count)
+        calls[n++] =
+            (struct pg_call){.ask = &work_change,
+                             .args = {pg_text(s->texts[IDS].at), pg_text(s->texts[STATES].at),
+                                      pg_text(s->texts[PAUSES].at), pg_text(s->texts[ERRORS].at), lease_owner}};
+    if (s->renewal_count)
         *(renew = &calls[n++]) =
-            (struct pg_call){.ask = &work_renew, .args = {pg_text(l->texts[RENEWALS].at), lease, number}};
-    if (l->claim_most)
-        *(claim = &calls[n++]) = (struct pg_call){
-            .ask = &work_claim, .args = {pg_text(e->kind_names.at), pg_i64((int64_t)l->claim_most), number, lease}};
-    if (l->census)
+            (struct pg_call){.ask = &work_renew, .args = {pg_text(s->texts[RENEWALS].at), lease, lease_owner}};
+    if (s->claim_limit)
+        *(claim = &calls[n++]) =
+            (struct pg_call){.ask = &work_claim,
+                             .args = {pg_text(e->kind_names.at), pg_i64((int64_t)s->claim_limit), lease_owner, lease}};
+    if (s->census)
         *(census = &calls[n++]) = (struct pg_call){.ask = &work_census};
-    l->leased_from_ns = clock_ns();
+    s->leased_from_ns = clock_ns();
     enum err err = pg_trip(pg, calls, n, job->deadline_ns);
     if (err)
         return err;
     if (renew)
-        read_renewed(l, renew);
+        read_renewed(s, renew);
     if (claim)
-        read_claimed(l, claim);
+        read_claimed(s, claim);
     if (census)
         read_census(e, census);
     return OK;
@@ -247,130 +249,130 @@ static enum err settle_renew_claim(struct job *job, struct pg *pg)
 
 static const char *const outcome_names[] = {"done", "again", "dead", "returned", "lost"};
 
-static void take_settled(struct engine *e)
+static void discard_recorded(struct engine *e)
 {
-    for (struct work_item *item; (item = e->settling.first);) {
+    for (struct work_item *item; (item = e->recording.first);) {
         counter_add(&ended, 1, item->kind->name, outcome_names[item->outcome]);
         if (item->outcome == WORK_DEAD)
-            log_warn("work given up", F_STR("kind", item->kind->name), F_INT("item", item->id),
+            log_warn("work item failed for good", F_STR("kind", item->kind->name), F_INT("item", item->id),
                      F_INT("tries", item->tries), F_STR("reason", item->reason));
         engine_discard(e, item);
     }
 }
 
-/* What was asked for and is not among the renewed belongs to another by now. */
-static void take_renewals(struct engine *e)
+/* Leases that were not renewed belong to another instance. */
+static void apply_renewals(struct engine *e)
 {
-    struct ledger *l = &e->ledger;
-    for (size_t i = 0; i < l->renewed_count; i++) {
-        struct work_item *item = engine_find(e, l->renewed[i]);
+    struct table_sync *s = &e->table_sync;
+    for (size_t i = 0; i < s->renewed_count; i++) {
+        struct work_item *item = engine_find(e, s->renewed[i]);
         if (item)
-            atomic_store(&item->leased_until_ns, l->leased_from_ns + e->lease_ns);
+            atomic_store(&item->leased_until_ns, s->leased_from_ns + e->lease_ns);
     }
-    struct str rest = buf_str(&l->texts[RENEWALS]), part;
+    struct str rest = buf_str(&s->texts[RENEWALS]), part;
     rest = (struct str){rest.at + 1, rest.len - 2};
-    while (l->renewed_count < l->renewal_count && str_split(&rest, ',', &part)) {
+    while (s->renewed_count < s->renewal_count && str_split(&rest, ',', &part)) {
         int64_t id;
         struct work_item *item = str_to_i64(part, 1, INT64_MAX, &id) ? NULL : engine_find(e, id);
-        if (!item || atomic_load(&item->leased_until_ns) == l->leased_from_ns + e->lease_ns)
+        if (!item || atomic_load(&item->leased_until_ns) == s->leased_from_ns + e->lease_ns)
             continue;
         atomic_store(&item->lost, true);
-        log_warn("work lost to another instance: its lease had run out", F_STR("kind", item->kind->name),
+        log_warn("work item lost to another instance: its lease expired", F_STR("kind", item->kind->name),
                  F_INT("item", item->id));
     }
 }
 
-static void take_claimed(struct engine *e)
+static void add_claimed(struct engine *e)
 {
-    for (struct work_item *item; (item = e->ledger.claimed.first);) {
-        list_take(&e->ledger.claimed, item);
-        engine_adopt(e, item);
+    for (struct work_item *item; (item = e->table_sync.claimed.first);) {
+        list_remove(&e->table_sync.claimed, item);
+        engine_add(e, item);
     }
 }
 
 static void schedule(struct engine *e)
 {
-    struct ledger *l = &e->ledger;
+    struct table_sync *s = &e->table_sync;
     int64_t now_ns = clock_ns();
-    if (l->err) {
-        l->next_ns = now_ns + TRY_AGAIN_NS;
+    if (s->err) {
+        s->next_ns = now_ns + RETRY_NS;
         return;
     }
     int64_t poll_ns = e->poll_ns * 3 / 4 + (int64_t)(random_unit() * (double)e->poll_ns / 4);
-    bool more = l->claim_most && l->claimed.count == l->claim_most;
-    if (l->claim_most)
-        l->claim_ns = more ? now_ns : now_ns + poll_ns;
-    if (l->census)
-        l->census_ns = now_ns + CENSUS_EVERY_NS;
-    l->next_ns = more || l->renewal_count == RENEW_MOST ? now_ns : now_ns + poll_ns;
+    bool more = s->claim_limit && s->claimed.count == s->claim_limit;
+    if (s->claim_limit)
+        s->claim_ns = more ? now_ns : now_ns + poll_ns;
+    if (s->census)
+        s->census_ns = now_ns + CENSUS_EVERY_NS;
+    s->next_ns = more || s->renewal_count == RENEW_MAX ? now_ns : now_ns + poll_ns;
 }
 
-static void come_back(struct work_note *note)
+static void sync_finished(struct work_note *note)
 {
-    struct ledger *l = OWNER_OF(note, struct ledger, note);
-    struct engine *e = l->engine;
-    l->busy = false;
+    struct table_sync *s = OWNER_OF(note, struct table_sync, note);
+    struct engine *e = s->engine;
+    s->busy = false;
     schedule(e);
-    if (!l->err) {
-        take_settled(e);
-        take_renewals(e);
-        take_claimed(e);
+    if (!s->err) {
+        discard_recorded(e);
+        apply_renewals(e);
+        add_claimed(e);
         return;
     }
-    forget_claimed(l);
-    for (struct work_item *item; (item = e->settling.first);) {
-        list_take(&e->settling, item);
+    free_claimed(s);
+    for (struct work_item *item; (item = e->recording.first);) {
+        list_remove(&e->recording, item);
         item->state = ITEM_ENDED;
         list_add(&e->ended, item);
     }
 }
 
-static void trip_over(struct job *job, enum err err)
+static void sync_ran(struct job *job, enum err err)
 {
-    struct ledger *l = OWNER_OF(job, struct ledger, job);
-    l->err = err;
-    work_post(l->engine, &l->note);
+    struct table_sync *s = OWNER_OF(job, struct table_sync, job);
+    s->err = err;
+    work_post(s->engine, &s->note);
 }
 
-void ledger_tend(struct engine *e)
+void table_sync_start_if_due(struct engine *e)
 {
-    struct ledger *l = &e->ledger;
-    if (l->busy || clock_ns() < ledger_due_ns(e))
+    struct table_sync *s = &e->table_sync;
+    if (s->busy || clock_ns() < table_sync_due_ns(e))
         return;
-    enum err err = write_questions(e);
-    l->busy = true;
-    l->job.deadline_ns = clock_ns() + TRIP_NS;
-    if (err || (err = pool_submit(e->pool, &l->job))) {
-        l->err = err;
-        come_back(&l->note);
+    enum err err = write_arguments(e);
+    s->busy = true;
+    s->job.deadline_ns = clock_ns() + TRIP_NS;
+    if (err || (err = pool_submit(e->pool, &s->job))) {
+        s->err = err;
+        sync_finished(&s->note);
     }
 }
 
-/* What has ended is told at once, unless the last trip failed. */
-int64_t ledger_due_ns(const struct engine *e)
+/* Outcomes are recorded at once, unless the last trip failed. */
+int64_t table_sync_due_ns(const struct engine *e)
 {
-    const struct ledger *l = &e->ledger;
-    if (l->busy)
+    const struct table_sync *s = &e->table_sync;
+    if (s->busy)
         return INT64_MAX;
-    return e->ended.count && !l->err ? 0 : l->next_ns;
+    return e->ended.count && !s->err ? 0 : s->next_ns;
 }
 
-bool ledger_open(struct engine *e)
+bool table_sync_open(struct engine *e)
 {
-    struct ledger *l = &e->ledger;
-    l->engine = e;
-    l->job = (struct job){.run = settle_renew_claim, .done = trip_over};
-    l->note.run = come_back;
-    for (size_t i = 0; i < COUNT_OF(l->texts); i++)
-        l->texts[i] = buf_new(LITERAL_MAX);
-    l->renewed = calloc(RENEW_MOST, sizeof *l->renewed);
-    return l->renewed != NULL;
+    struct table_sync *s = &e->table_sync;
+    s->engine = e;
+    s->job = (struct job){.run = record_renew_claim, .done = sync_ran};
+    s->note.run = sync_finished;
+    for (size_t i = 0; i < COUNT_OF(s->texts); i++)
+        s->texts[i] = buf_new(LITERAL_MAX);
+    s->renewed = calloc(RENEW_MAX, sizeof *s->renewed);
+    return s->renewed != NULL;
 }
 
-void ledger_close(struct engine *e)
+void table_sync_close(struct engine *e)
 {
-    struct ledger *l = &e->ledger;
-    for (size_t i = 0; i < COUNT_OF(l->texts); i++)
-        buf_free(&l->texts[i]);
-    free(l->renewed);
+    struct table_sync *s = &e->table_sync;
+    for (size_t i = 0; i < COUNT_OF(s->texts); i++)
+        buf_free(&s->texts[i]);
+    free(s->renewed);
 }

@@ -1,4 +1,4 @@
-/* Items: promised in a flow's transaction, handed over, held by lease. */
+/* Items: inserted by a flow's transaction, handed to the engine, leased. */
 #include "work/work.h"
 
 #include <pthread.h>
@@ -56,7 +56,7 @@ void work_item_cleanup(struct work_item **item)
     *item = NULL;
 }
 
-/* The lease counts from before the statement is sent: the database's, which counts from when it is run, ends later. */
+/* The lease begins before the statement is sent, so it expires here before it does in the table. */
 struct work_item *work_promise(struct engine *engine, const struct work_kind *kind, const char *payload,
                                struct pg_call *ret_insert)
 {
@@ -66,7 +66,7 @@ struct work_item *work_promise(struct engine *engine, const struct work_kind *ki
         return NULL;
     atomic_store(&item->leased_until_ns, clock_ns() + engine->lease_ns);
     *ret_insert = (struct pg_call){.ask = &work_insert,
-                                   .args = {pg_text(kind->name), pg_text(item->bytes), pg_i64(engine->number),
+                                   .args = {pg_text(kind->name), pg_text(item->bytes), pg_i64(engine->lease_owner),
                                             pg_i64(engine->lease_ns / NS_PER_US)}};
     return item;
 }
@@ -97,7 +97,7 @@ void list_add(struct item_list *list, struct work_item *item)
     list->count++;
 }
 
-void list_take(struct item_list *list, struct work_item *item)
+void list_remove(struct item_list *list, struct work_item *item)
 {
     *(item->previous ? &item->previous->next : &list->first) = item->next;
     *(item->next ? &item->next->previous : &list->last) = item->previous;

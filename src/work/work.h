@@ -1,18 +1,18 @@
-/* Work that outlives the request it comes from: one durable table (reclaim.work_items), one engine in each instance.
+/* Durable background work: one table (reclaim.work_items), and one engine in each instance.
  *
- * A flow promises an item inside its own transaction, leased to this process from the start, and hands it over once
- * that has committed; it then runs at once, from memory:
+ * A flow inserts an item in its transaction, already leased to this process, and hands it to the engine after the
+ * commit. The engine runs it at once, from memory:
  *
  *   AUTO(work_item) struct work_item *item = work_promise(engine, &kind, payload, &writes[0]);
  *   if (!item)
  *       return ERR_MEMORY;
  *   if ((e = tx_commit(tx, writes, COUNT_OF(writes))))
- *       return e;                        (the item is forgotten)
- *   work_kick(&item, &writes[0]);        (it is the engine's now)
+ *       return e;                        (frees the item)
+ *   work_kick(&item, &writes[0]);        (the engine owns it now)
  *
- * A process that dies lets its leases run out, and within 30 s any instance, or the next start, takes the items over.
- * So an item runs at least once, and by nobody else while its lease lasts: leases are renewed while it runs, and
- * work_lease() is asked before each thing that others can see. */
+ * The leases of a process that crashed expire, and within 30 s another instance, or the next start, claims the items.
+ * An item runs at least once, and on one instance only while its lease is valid: leases are renewed during the run,
+ * and a kind must check work_lease() before each effect outside of the process. */
 #ifndef WORK_WORK_H
 #define WORK_WORK_H
 
@@ -27,35 +27,35 @@ struct client; /* client/client.h */
 struct engine;
 struct work_item;
 
-/* What is done with an item of this name. A kind has either `run` or `start`. */
+/* How items of this name are run. A kind has either `run` or `start`. */
 struct work_kind {
     const char *name;                      /* in the table and the metrics */
-    int tries_max;                         /* runs begun, those that a crash ended included; then it is a dead letter */
-    int64_t pause_first_ns, pause_most_ns; /* before the second run, doubled before each further one; with jitter */
+    int tries_max;                         /* runs begun, including those ended by a crash; then the item is dead */
+    int64_t pause_first_ns, pause_most_ns; /* before the second run, doubled for each further one, with jitter */
     void *context;
 
-    /* Linear, on a connection of the pool, until the deadline at most. OK: done. ERR_CONFLICT: run again at once, as
-     * the pool does. ERR_INPUT: dead, it will never do. Others: again after a pause. */
+    /* Blocks, on a connection of the pool, until the deadline at most. OK: done. ERR_CONFLICT: the pool runs it
+     * again at once. ERR_INPUT: dead, since no retry can succeed. Others: retried after a pause. */
     enum err (*run)(struct work_item *item, struct pg *pg, int64_t deadline_ns);
 
-    /* On the engine's thread, which must never be kept waiting; ends with work_end(), then or later. */
+    /* On the engine's thread: must not block. Calls work_end(), at once or later. */
     void (*start)(struct work_item *item);
-    /* The engine stops: end the item soon, with WORK_RETURNED unless it has just come to its end. */
+    /* The engine stops: end the item soon, with WORK_RETURNED unless it has just finished. */
     void (*abandon)(struct work_item *item);
 
-    /* Frees item->handed; on the engine's thread, or on that of a flow which did not commit. */
+    /* Frees item->handed, on the engine's thread, or on the flow's if it did not commit. */
     void (*forget)(void *handed);
 };
 
 enum work_outcome {
-    WORK_DONE,     /* the item goes */
-    WORK_AGAIN,    /* after a pause, unless that was the last try */
-    WORK_DEAD,     /* kept for people to look at */
-    WORK_RETURNED, /* not finished here; another instance may go on at once */
-    WORK_DROPPED,  /* lost to another */
+    WORK_DONE,     /* the item is deleted */
+    WORK_AGAIN,    /* retried after a pause, unless that was the last try */
+    WORK_DEAD,     /* failed; kept in the table for an operator */
+    WORK_RETURNED, /* not finished; any instance may claim it at once */
+    WORK_DROPPED,  /* another instance has claimed it */
 };
 
-struct work_note { /* see work_post */
+struct work_note { /* see work_post() */
     struct work_note *next;
     void (*run)(struct work_note *note);
 };
@@ -64,12 +64,12 @@ struct work_item {
     struct engine *engine;
     const struct work_kind *kind;
     int64_t id;
-    int tries;          /* this run included */
+    int tries;          /* including this run */
     struct str payload; /* JSON; a NUL follows */
-    void *handed;       /* what the flow passed along in memory; NULL when the item was taken over */
+    void *handed;       /* data from the flow, in memory only; NULL if the item was claimed from the table */
 
-    /* The engine's: */
-    _Atomic int64_t leased_until_ns; /* by our clock, and never later than by the database's */
+    /* Private to the engine: */
+    _Atomic int64_t leased_until_ns; /* by this process's clock; never later than in the table */
     atomic_bool lost;
     int state;
     enum work_outcome outcome;
@@ -81,61 +81,61 @@ struct work_item {
     char bytes[]; /* of the payload */
 };
 
-/* Fills the call that inserts the item; it must be sent soon, and its lease counts from here. The kind must be one of the
- * engine's. NULL without memory or for a payload beyond WORK_PAYLOAD_MAX. */
+/* Fills the call that inserts the item; send it soon, since the lease begins now. The kind must be one of the engine's.
+ * NULL without memory or for a payload longer than WORK_PAYLOAD_MAX. */
 struct work_item *work_promise(struct engine *engine, const struct work_kind *kind, const char *payload,
                                struct pg_call *ret_insert) MUST_CHECK;
-/* The same for who may have no engine: then *ret is NULL, and whichever instance looks next takes the item up. The
- * payload must live until the trip. ERR_MEMORY. */
+/* The same for callers without an engine (NULL): *ret is then NULL, the next instance that polls claims the item,
+ * and the payload must stay valid until the trip. ERR_MEMORY. */
 enum err work_owe(struct engine *engine, const struct work_kind *kind, const char *payload, struct pg_call *ret_insert,
                   struct work_item **ret) MUST_CHECK;
-/* After the commit. An engine that is full or stopping leaves the item to whoever claims it from the table. */
+/* After the commit. An engine that is full or stopping leaves the item in the table, to be claimed. */
 void work_kick(struct work_item **item, const struct pg_call *inserted);
-void work_item_cleanup(struct work_item **item); /* for AUTO(work_item): forgets one that was not handed over */
+void work_item_cleanup(struct work_item **item); /* for AUTO(work_item): frees an item that was not handed over */
 
-/* May something be done for the item that takes up to `for_ns`? WORK_WAIT: not now, the lease wants renewing and the
- * database does not answer; ask again a little later. WORK_LOST: it is another's by now; work_end(…, WORK_DROPPED). */
+/* Whether the lease lasts for `for_ns` more. WORK_WAIT: it has to be renewed first, and the database does not reply;
+ * check again later. WORK_LOST: another instance has claimed the item; call work_end(…, WORK_DROPPED). */
 enum work_lease { WORK_MINE, WORK_WAIT, WORK_LOST };
 enum work_lease work_lease(const struct work_item *item, int64_t for_ns);
 
-/* `reason` is a constant: nothing personal ever reaches the table or the log. The item is the engine's again. */
+/* `reason` is a constant, so that no personal data gets into the table or the log. The engine owns the item again. */
 void work_end(struct work_item *item, enum work_outcome outcome, const char *reason);
 
-/* What a kind needs on the engine's thread. */
+/* For kinds, on the engine's thread: */
 struct client *work_client(struct engine *engine);
 struct pool *work_pool(struct engine *engine);
 
-struct work_timer { /* a member of what waits; zero at first */
+struct work_timer { /* embed it; initially zero */
     struct wheel_entry entry;
     void (*due)(struct work_timer *timer);
 };
-void work_at(struct engine *engine, struct work_timer *timer, int64_t at_ns); /* an earlier call is overridden */
+void work_at(struct engine *engine, struct work_timer *timer, int64_t at_ns); /* replaces an earlier call */
 void work_cancel(struct engine *engine, struct work_timer *timer);
 
-/* From any thread: has the engine's thread run the note. Only for an item that has not ended: the engine waits for those
- * before it stops. */
+/* From any thread: runs the note on the engine's thread. Only for an item that has not ended: the engine waits for
+ * those before it stops. */
 void work_post(struct engine *engine, struct work_note *note);
 
 struct work_config {
     struct pool *pool;
     const struct work_kind *const *kinds;
     size_t kind_count;
-    const char *ca_file;       /* for the client; NULL: the system's authorities */
+    const char *ca_file;       /* for the client; NULL: the system's CA certificates */
     int64_t lease_ns, poll_ns; /* 0: 25 s and 2 s */
 };
 
 struct engine *work_start(const struct work_config *config, struct why *why) MUST_CHECK;
-/* Claims nothing more, gives what runs up to the deadline, then gives the rest back to the table. Before pool_stop, since
- * it needs the pool; what is handed over later is left to others. */
+/* Stops claiming, lets running items finish until the deadline, then returns the rest to the table. Call it before
+ * pool_stop(), since it uses the pool. Items handed over later stay in the table for other instances. */
 void work_stop(struct engine *engine, int64_t deadline_ns);
-void work_free(struct engine *engine); /* after pool_stop, when no flow can know of it any more; NULL is fine */
+void work_free(struct engine *engine); /* after pool_stop(), when no flow uses it any more; NULL is fine */
 
 struct work_state {
-    size_t in_memory;      /* waiting, running or being settled */
+    size_t in_memory;      /* waiting, running, or ended and not yet recorded */
     int64_t waiting, dead; /* in the table, when last counted */
     int64_t oldest_due_ms; /* how long the oldest due item waits */
 };
-struct work_state work_look(struct engine *engine);
+struct work_state work_state(struct engine *engine);
 
 extern const struct statement *const work_statements[];
 extern const size_t work_statement_count;

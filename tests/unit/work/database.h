@@ -1,16 +1,16 @@
-/* A database of this test program's own, with Reclaim's schema, beside the others on the shared server. */
+/* A separate database for this test program, with Reclaim's schema, on the shared server. */
 #ifndef TESTS_WORK_DATABASE_H
 #define TESTS_WORK_DATABASE_H
 
 #include "pg/pool.h"
 
-/* Fresh; on the server that RECLAIM_TEST_DATABASE_URL leads to (tools/with-postgres). Dropped by database_drop. */
+/* Creates it on the server at RECLAIM_TEST_DATABASE_URL (tools/with-postgres). */
 const char *database_make(const char *prefix);
-void database_use(const char *made); /* one that another process has made */
+void database_use(const char *made); /* created by another process */
 void database_drop(void);
 const char *database_url(void);
 
-void database_run(const char *script); /* or the test fails */
+void database_run(const char *script); /* fails the test on an error */
 int64_t database_number(const char *sql);
 int64_t database_number_by(struct pg *pg, const char *sql); /* over this connection */
 /* Waits until the SQL gives this number; the test fails after a minute. */

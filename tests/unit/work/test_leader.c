@@ -11,7 +11,7 @@
 #include "../pg/server.h"
 #include "base/clock.h"
 
-/* Sessions that asked for the lock and did not get it. */
+/* Sessions that tried the lock and did not get it. */
 #define REFUSED                                                                                                        \
     "SELECT count(*) FROM pg_stat_activity a WHERE datname = current_database() AND state = 'idle'"                    \
     " AND query LIKE '%pg_try_advisory_lock(1919247212, 2)%' AND pid <> pg_backend_pid()"                        \
@@ -67,7 +67,7 @@ static void one_leads_and_another_follows_when_it_stops(void **state UNUSED)
     assert_refused(second);
     leader_stop(first);
     assert_true(comes_to_lead(second));
-    await_runs(2); /* each did its duty once it led */
+    await_runs(2); /* each ran its duty when it became the leader */
     leader_stop(second);
     assert_int_equal(atomic_load(&runs), 2);
 }
@@ -86,7 +86,7 @@ static void a_leader_whose_connection_is_cut_leads_no_more_until_it_has_the_lock
     struct leader *l = leader_new(shared_url());
     assert_true(comes_to_lead(l));
     struct pg *pg = must_connect(shared_url(), PG_PREPARE_OFF);
-    /* A leader that connects again at once may be first to take the lock. */
+    /* A leader that reconnects at once may get the lock first. */
     while (!takes_its_lock(pg))
         must_run(pg, "SELECT pg_terminate_backend(pid) FROM pg_locks WHERE locktype = 'advisory' AND granted"
                      " AND pid <> pg_backend_pid()"

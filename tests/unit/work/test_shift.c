@@ -11,19 +11,19 @@
 #include "base/clock.h"
 
 #define HOUR_MS INT64_C(3600000)
-#define AGAIN_NS (5 * NS_PER_S) /* after a failure */
+#define RETRY_NS (5 * NS_PER_S) /* after a failure */
 
 static atomic_bool long_one, fails;
 static atomic_int runs, ended;
-static atomic_int sleeps;   /* begun without a limit: until it leads or is to end */
-static atomic_int waits_at; /* how many runs had ended when it last began to wait for its time */
+static atomic_int sleeps;   /* waits without a time-out: until it leads or stops */
+static atomic_int waits_at; /* number of ended runs when it last began to wait for the next one */
 static _Atomic int64_t every_ms;
 static int leads_fd;
 
 int __real_poll(struct pollfd *, nfds_t, int);
 int __wrap_poll(struct pollfd *, nfds_t, int);
 
-/* What the shift's thread is about to wait for, seen from where it waits. */
+/* Records what the shift's thread waits for. */
 int __wrap_poll(struct pollfd *on, nfds_t count, int ms)
 {
     if (ms < 0)
@@ -33,14 +33,14 @@ int __wrap_poll(struct pollfd *on, nfds_t count, int ms)
     return __real_poll(on, count, ms);
 }
 
-static void lead(bool now)
+static void set_leading(bool now)
 {
     uint64_t one = 1;
     ssize_t moved = now ? write(leads_fd, &one, sizeof one) : read(leads_fd, &one, sizeof one);
     assert_int_equal(moved, sizeof one);
 }
 
-static void moment(void)
+static void pause_briefly(void)
 {
     nanosleep(&(struct timespec){.tv_nsec = 5 * NS_PER_MS}, NULL);
 }
@@ -50,7 +50,7 @@ static enum err run(void *context UNUSED, struct pg *pg, struct shift *shift)
     assert_true(pg_is_up(pg));
     atomic_fetch_add(&runs, 1);
     while (atomic_load(&long_one) && shift_goes_on(shift))
-        moment();
+        pause_briefly();
     atomic_fetch_add(&ended, 1);
     return atomic_load(&fails) ? ERR_DATABASE : OK;
 }
@@ -60,7 +60,7 @@ static struct shift *begin(bool leading, bool failing)
     leads_fd = eventfd(0, EFD_CLOEXEC);
     assert_true(leads_fd >= 0);
     if (leading)
-        lead(true);
+        set_leading(true);
     atomic_store(&long_one, false);
     atomic_store(&fails, failing);
     atomic_store(&runs, 0);
@@ -82,7 +82,7 @@ static void end(struct shift *s)
 
 static void await(atomic_int *count, int wanted)
 {
-    for (int64_t until = clock_ns() + 60 * NS_PER_S; atomic_load(count) < wanted; moment())
+    for (int64_t until = clock_ns() + 60 * NS_PER_S; atomic_load(count) < wanted; pause_briefly())
         assert_true(clock_ns() < until);
 }
 
@@ -91,11 +91,11 @@ static void an_instance_that_does_not_lead_sleeps_until_it_leads(void **state UN
     struct shift *s = begin(false, false);
     await(&sleeps, 1);
     assert_int_equal(atomic_load(&runs), 0);
-    lead(true);
+    set_leading(true);
     await(&runs, 1);
-    lead(false);
+    set_leading(false);
     await(&sleeps, 2);
-    lead(true);
+    set_leading(true);
     await(&runs, 2);
     end(s);
     assert_int_equal(atomic_load(&sleeps), 2);
@@ -117,7 +117,7 @@ static void what_failed_is_done_again_soon(void **state UNUSED)
 {
     struct shift *s = begin(true, true);
     await(&waits_at, 1);
-    clock_shift(AGAIN_NS);
+    clock_shift(RETRY_NS);
     await(&runs, 2);
     end(s);
 }
@@ -126,11 +126,11 @@ static void long_work_ends_when_another_leads_and_when_the_program_stops(void **
 {
     struct shift *s = begin(false, false);
     atomic_store(&long_one, true);
-    lead(true);
+    set_leading(true);
     await(&runs, 1);
-    lead(false);
+    set_leading(false);
     await(&ended, 1);
-    lead(true);
+    set_leading(true);
     await(&runs, 2);
     end(s);
     assert_int_equal(atomic_load(&ended), 2);

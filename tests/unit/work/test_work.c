@@ -1,4 +1,4 @@
-/* The work queue: what was promised is done, by one at a time, whoever dies, stalls or loses the database. */
+/* The work queue: every item is run, by one instance at a time, despite crashes, stalls and outages of the database. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -28,13 +28,13 @@
 #define RUNS "SELECT count(*) FROM runs"
 #define LEASED "SELECT count(*) FROM reclaim.work_items WHERE leased_until > clock_timestamp()"
 
-/* Every run leaves a row, so that all that happens, in whatever process, can be counted. */
+/* Every run inserts a row, so that the runs of all processes can be counted. */
 static const struct statement note_run = {"note_run", "INSERT INTO runs (item, who) VALUES ($1::int8, $2::text)", 2,
                                           ""};
 
 static const char *me = "parent";
 
-static enum err note(const struct work_item *item, struct pg *pg, int64_t deadline_ns)
+static enum err record_run(const struct work_item *item, struct pg *pg, int64_t deadline_ns)
 {
     struct pg_call call = {.ask = &note_run, .args = {pg_i64(item->id), pg_text(me)}};
     return pg_ask(pg, &call, deadline_ns);
@@ -42,26 +42,26 @@ static enum err note(const struct work_item *item, struct pg *pg, int64_t deadli
 
 static enum err fail_always(struct work_item *item, struct pg *pg, int64_t deadline_ns)
 {
-    return note(item, pg, deadline_ns) ? ERR_DATABASE : ERR_CLOSED;
+    return record_run(item, pg, deadline_ns) ? ERR_DATABASE : ERR_CLOSED;
 }
 
 static enum err refuse(struct work_item *item, struct pg *pg, int64_t deadline_ns)
 {
-    return note(item, pg, deadline_ns) ? ERR_DATABASE : ERR_INPUT;
+    return record_run(item, pg, deadline_ns) ? ERR_DATABASE : ERR_INPUT;
 }
 
 static enum err write_row(struct work_item *item, struct pg *pg, int64_t deadline_ns)
 {
-    return note(item, pg, deadline_ns);
+    return record_run(item, pg, deadline_ns);
 }
 
-/* Notes its run, then holds the item until `hold_gate` opens, asking for its lease all the while. */
+/* Records its run, then keeps the item until `gate_open` is set, checking its lease meanwhile. */
 struct held {
     struct work_item *item;
     struct job job;
     struct work_note back;
     struct work_timer timer;
-    bool leaving, noting;
+    bool leaving, recording;
 };
 
 static atomic_int gate_open, waits, seen_lost, abandoned_items, forgotten;
@@ -72,7 +72,7 @@ static void end_held(struct held *h, enum work_outcome outcome)
     work_end(h->item, outcome, NULL);
 }
 
-static void look(struct work_timer *timer)
+static void check_held(struct work_timer *timer)
 {
     struct held *h = OWNER_OF(timer, struct held, timer);
     enum work_lease hold = work_lease(h->item, 0);
@@ -88,26 +88,26 @@ static void look(struct work_timer *timer)
     }
 }
 
-static enum err note_job(struct job *job, struct pg *pg)
+static enum err record_job(struct job *job, struct pg *pg)
 {
-    return note(OWNER_OF(job, struct held, job)->item, pg, job->deadline_ns);
+    return record_run(OWNER_OF(job, struct held, job)->item, pg, job->deadline_ns);
 }
 
-static void noted(struct job *job, enum err e)
+static void recorded(struct job *job, enum err e)
 {
     struct held *h = OWNER_OF(job, struct held, job);
     (void)e;
     work_post(h->item->engine, &h->back);
 }
 
-static void noted_back(struct work_note *back)
+static void after_recording(struct work_note *back)
 {
     struct held *h = OWNER_OF(back, struct held, back);
-    h->noting = false;
+    h->recording = false;
     if (h->leaving)
         end_held(h, WORK_RETURNED);
     else
-        look(&h->timer);
+        check_held(&h->timer);
 }
 
 static void start_held(struct work_item *item)
@@ -115,12 +115,12 @@ static void start_held(struct work_item *item)
     struct held *h = item->handed ? item->handed : calloc(1, sizeof *h);
     item->handed = h;
     h->item = item;
-    h->timer.due = look;
-    h->back.run = noted_back;
-    h->noting = true;
-    h->job = (struct job){.run = note_job, .done = noted, .deadline_ns = SOON};
+    h->timer.due = check_held;
+    h->back.run = after_recording;
+    h->recording = true;
+    h->job = (struct job){.run = record_job, .done = recorded, .deadline_ns = SOON};
     if (pool_submit(work_pool(item->engine), &h->job)) {
-        h->noting = false;
+        h->recording = false;
         end_held(h, WORK_AGAIN);
     }
 }
@@ -130,7 +130,7 @@ static void abandon_held(struct work_item *item)
     struct held *h = item->handed;
     atomic_fetch_add(&abandoned_items, 1);
     h->leaving = true;
-    if (!h->noting)
+    if (!h->recording)
         end_held(h, WORK_RETURNED);
 }
 
@@ -236,11 +236,11 @@ static void the_table_is_counted(void **state UNUSED)
     database_run("INSERT INTO reclaim.work_items (kind, payload, state, due_at) VALUES ('other', '{}', 'dead', now()),"
                  " ('other', '{}', 'dead', now()), ('other', '{}', 'open', now() - interval '1 hour')");
     struct instance i = begin();
-    for (int64_t end_ns = SOON; work_look(i.engine).dead != 2;) {
+    for (int64_t end_ns = SOON; work_state(i.engine).dead != 2;) {
         assert_true(clock_ns() < end_ns);
         (void)poll(NULL, 0, 5);
     }
-    struct work_state seen = work_look(i.engine);
+    struct work_state seen = work_state(i.engine);
     assert_int_equal(seen.waiting, 1);
     assert_true(seen.oldest_due_ms >= INT64_C(3600000));
     end(&i, NS_PER_S);
@@ -404,7 +404,7 @@ static void a_flow_that_hands_over_after_its_lease_has_ended_makes_no_second_run
     assert_non_null(item);
     item->handed = calloc(1, sizeof(struct held));
     assert_int_equal(pg_ask(pg, &insert, SOON), OK);
-    database_await(RUNS, 1); /* claimed by the same engine, since nobody came */
+    database_await(RUNS, 1); /* claimed by the same engine, since it was not handed over in time */
     work_kick(&item, &insert);
     await_count(&forgotten, 1);
     atomic_store(&gate_open, 1);
@@ -413,7 +413,7 @@ static void a_flow_that_hands_over_after_its_lease_has_ended_makes_no_second_run
     assert_int_equal(database_number(RUNS), 1);
 }
 
-/* Forbidding them ends those there are, but for that of the process `kept`. */
+/* Forbidding connections also ends the existing ones, except that of the process `kept`. */
 static void allow_connections(bool allowed, int64_t kept)
 {
     char script[512];
@@ -440,8 +440,8 @@ static void who_runs_while_the_database_is_away_waits_once_its_lease_is_over(voi
     allow_connections(false, 0);
     await_count(&waits, 1);
     atomic_store(&gate_open, 1);
-    await_count(&waits, atomic_load(&waits) + 20); /* they look again and again, and wait */
-    assert_int_equal(work_look(i.engine).in_memory, 20);
+    await_count(&waits, atomic_load(&waits) + 20); /* every item has checked its lease again */
+    assert_int_equal(work_state(i.engine).in_memory, 20);
     allow_connections(true, 0);
     database_await(ALL, 0);
     end(&i, NS_PER_S);
@@ -467,7 +467,7 @@ static void what_ended_while_the_database_was_away_is_told_afterwards(void **sta
     assert_int_equal(database_number(RUNS), 20);
 }
 
-/* Children: this program again, as another instance. */
+/* Child processes: this program again, as another instance. */
 
 static pid_t spawn(const char *role, int *ret_in)
 {
@@ -515,11 +515,11 @@ static void a_stalled_process_notices_that_its_lease_is_over_before_it_acts(void
     kill(child, SIGSTOP);
     struct instance i = begin();
     database_await("SELECT count(*) FROM runs WHERE who = 'parent'", 10);
-    close(in); /* opens the child's gate: it would act now */
+    close(in); /* sets the child's gate_open: it would end its items now */
     kill(child, SIGCONT);
     int status = -1;
     assert_int_equal(waitpid(child, &status, 0), child);
-    assert_int_equal(WEXITSTATUS(status), 10); /* as many as it saw were lost */
+    assert_int_equal(WEXITSTATUS(status), 10); /* the number of items that it found lost */
     assert_int_equal(database_number(OPEN), 10);
     atomic_store(&gate_open, 1);
     database_await(ALL, 0);
@@ -537,7 +537,7 @@ static void *open_gate(void *context)
     return NULL;
 }
 
-/* Promises ten items and holds them until its input is closed; exits with how many it lost. */
+/* Inserts ten items and keeps them until its input is closed; exits with the number of items lost. */
 static int hold_items(void)
 {
     pthread_t thread;
