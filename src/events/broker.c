@@ -13,7 +13,7 @@
 #include "events/inside.h"
 
 #define CONNECT_NS (5 * NS_PER_S)
-#define ANSWER_NS (10 * NS_PER_S)
+#define REPLY_NS (10 * NS_PER_S)
 #define HEARTBEAT_S 10
 #define FRAME_MAX 131072
 
@@ -21,7 +21,7 @@ static enum err read_option(struct broker *b, char *option, struct why *why)
 {
     char *value = strchr(option, '=');
     if (!value)
-        return why_set(why, ERR_INPUT, "an option of the URL has no value");
+        return why_set(why, ERR_INPUT, "a parameter of the URL has no value");
     *value++ = '\0';
     const struct {
         const char *name, **field;
@@ -31,10 +31,10 @@ static enum err read_option(struct broker *b, char *option, struct why *why)
             *known[i].field = value;
             return OK;
         }
-    return why_set(why, ERR_INPUT, "the URL takes cacertfile, certfile and keyfile, not %.40s", option);
+    return why_set(why, ERR_INPUT, "unknown parameter in the URL: %.40s; use cacertfile, certfile and keyfile", option);
 }
 
-/* Cuts "?name=value&…" off the URL. */
+/* Removes "?name=value&…" from the URL. */
 static enum err read_options(struct broker *b, struct why *why)
 {
     char *option = strchr(b->url, '?');
@@ -61,11 +61,11 @@ static enum err read_url(struct broker *b, struct why *why)
     if (!known || url.at[url.len - 1] == ':' || url.len <= 8 || amqp_parse_url(b->url, &b->address) != AMQP_STATUS_OK)
         return why_set(why, ERR_INPUT, "not a URL such as amqp://user:password@host:5672/vhost");
     if (!!b->certificate_file != !!b->key_file)
-        return why_set(why, ERR_INPUT, "certfile and keyfile come together");
+        return why_set(why, ERR_INPUT, "certfile and keyfile must be set together");
     if (!b->address.ssl && (b->ca_file || b->key_file))
-        return why_set(why, ERR_INPUT, "files of TLS need amqps://");
+        return why_set(why, ERR_INPUT, "cacertfile, certfile and keyfile need amqps://");
     if (!*b->address.vhost)
-        b->address.vhost = "/"; /* whoever ends the URL with a slash means the default one */
+        b->address.vhost = "/"; /* a trailing slash means the default vhost */
     return OK;
 }
 
@@ -124,13 +124,13 @@ enum err broker_lost_status(struct broker *b, struct why *why, const char *doing
 
 enum err broker_closed_by(struct broker *b, struct why *why, const char *doing, const amqp_method_t *method)
 {
-    amqp_bytes_t words = {0, NULL};
+    amqp_bytes_t text = {0, NULL};
     if (method->id == AMQP_CONNECTION_CLOSE_METHOD)
-        words = ((amqp_connection_close_t *)method->decoded)->reply_text;
+        text = ((amqp_connection_close_t *)method->decoded)->reply_text;
     else if (method->id == AMQP_CHANNEL_CLOSE_METHOD)
-        words = ((amqp_channel_close_t *)method->decoded)->reply_text;
-    enum err e = why_set(why, ERR_CLOSED, "%s: %.*s", doing, words.len ? (int)words.len : 16,
-                         words.len ? (char *)words.bytes : "the broker ended");
+        text = ((amqp_channel_close_t *)method->decoded)->reply_text;
+    enum err e = why_set(why, ERR_CLOSED, "%s: %.*s", doing, text.len ? (int)text.len : 16,
+                         text.len ? (char *)text.bytes : "closed by broker");
     broker_disconnect(b);
     return e;
 }
@@ -144,29 +144,29 @@ enum err broker_lost(struct broker *b, struct why *why, const char *doing, amqp_
                                                                                   : AMQP_STATUS_CONNECTION_CLOSED);
 }
 
-/* The system's authorities, unless the URL names others. Names and chains are always checked. */
+/* Trusts the system's CA certificates unless the URL has cacertfile. Host name and chain are always verified. */
 static enum err prepare_tls(const struct broker *b, amqp_socket_t *socket, struct why *why)
 {
     amqp_ssl_socket_set_verify_peer(socket, 1);
     amqp_ssl_socket_set_verify_hostname(socket, 1);
     if (b->ca_file ? amqp_ssl_socket_set_cacert(socket, b->ca_file) != AMQP_STATUS_OK
                    : SSL_CTX_set_default_verify_paths(amqp_ssl_socket_get_context(socket)) != 1)
-        return why_set(why, ERR_CLOSED, "the authorities%s%s cannot be read", b->ca_file ? " in " : "",
+        return why_set(why, ERR_CLOSED, "the CA certificates%s%s cannot be read", b->ca_file ? " in " : "",
                        b->ca_file ? b->ca_file : "");
     if (b->key_file && amqp_ssl_socket_set_key(socket, b->certificate_file, b->key_file) != AMQP_STATUS_OK)
         return why_set(why, ERR_CLOSED, "the certificate %s or its key cannot be read", b->certificate_file);
     if (amqp_ssl_socket_set_ssl_versions(socket, AMQP_TLSv1_2, AMQP_TLSvLATEST) != AMQP_STATUS_OK)
-        return why_set(why, ERR_CLOSED, "TLS 1.2 cannot be asked for");
+        return why_set(why, ERR_CLOSED, "TLS 1.2 is not available");
     return OK;
 }
 
-static bool note_socket(struct broker *b)
+static bool publish_socket(struct broker *b)
 {
     pthread_mutex_lock(&b->lock);
     b->fd = amqp_get_sockfd(b->connection);
-    bool go_on = !b->interrupted;
+    bool proceed = !b->interrupted;
     pthread_mutex_unlock(&b->lock);
-    return go_on;
+    return proceed;
 }
 
 static enum err open_socket(struct broker *b, struct why *why)
@@ -182,7 +182,7 @@ static enum err open_socket(struct broker *b, struct why *why)
     if (status != AMQP_STATUS_OK)
         return why_set(why, ERR_CLOSED, "connecting to %s:%d: %s", b->address.host, b->address.port,
                        amqp_error_string2(status));
-    return note_socket(b) ? OK : why_set(why, ERR_CLOSED, "interrupted");
+    return publish_socket(b) ? OK : why_set(why, ERR_CLOSED, "interrupted");
 }
 
 enum err broker_open_channel(struct broker *b, struct why *why)
@@ -204,7 +204,7 @@ enum err broker_connect(struct broker *b, struct why *why)
     broker_disconnect(b);
     if (!(b->connection = amqp_new_connection()))
         return why_set(why, ERR_MEMORY, "no memory for a connection");
-    struct timeval answer = broker_timeval(ANSWER_NS);
+    struct timeval answer = broker_timeval(REPLY_NS);
     if (open_socket(b, why) || amqp_set_handshake_timeout(b->connection, &answer) != AMQP_STATUS_OK ||
         amqp_set_rpc_timeout(b->connection, &answer) != AMQP_STATUS_OK) {
         broker_disconnect(b);
@@ -217,11 +217,11 @@ enum err broker_connect(struct broker *b, struct why *why)
         amqp_login_with_properties(b->connection, b->address.vhost, 0, FRAME_MAX, HEARTBEAT_S, &properties,
                                    AMQP_SASL_METHOD_PLAIN, b->address.user, b->address.password);
     if (reply.reply_type != AMQP_RESPONSE_NORMAL)
-        return broker_lost(b, why, "signing in", reply);
+        return broker_lost(b, why, "logging in", reply);
     return broker_open_channel(b, why);
 }
 
-/* No farewell: it would have to wait for an answer. What was not acknowledged goes back by itself. */
+/* Closes the socket without the closing handshake, which would block. The broker requeues unacknowledged messages. */
 void broker_disconnect(struct broker *b)
 {
     if (!b->connection)
@@ -247,19 +247,19 @@ void broker_interrupt(struct broker *b)
     pthread_mutex_unlock(&b->lock);
 }
 
-enum err broker_tend(struct broker *b)
+enum err broker_check(struct broker *b)
 {
     amqp_frame_t frame;
     struct timeval none = {0, 0};
     int status = amqp_simple_wait_frame_noblock(b->connection, &frame, &none);
     if (status == AMQP_STATUS_TIMEOUT)
         return OK;
-    return broker_lost_status(b, NULL, "idle", status); /* nothing is expected but the end */
+    return broker_lost_status(b, NULL, "idle", status); /* any frame on an idle connection means that it is closing */
 }
 
-enum err broker_beat(struct broker *b)
+enum err broker_send_heartbeat(struct broker *b)
 {
     amqp_frame_t beat = {.frame_type = AMQP_FRAME_HEARTBEAT};
     int status = amqp_send_frame(b->connection, &beat);
-    return status == AMQP_STATUS_OK ? OK : broker_lost_status(b, NULL, "beating", status);
+    return status == AMQP_STATUS_OK ? OK : broker_lost_status(b, NULL, "sending a heartbeat", status);
 }

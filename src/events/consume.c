@@ -1,4 +1,4 @@
-/* Taking messages: consumed as they come, or one by one. */
+/* Receiving messages, from a consumer or one at a time. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ enum err broker_consume(struct broker *b, const char *queue, uint16_t prefetch, 
     return reply.reply_type == AMQP_RESPONSE_NORMAL ? OK : broker_lost(b, why, "consuming", reply);
 }
 
-/* As much of it as fits; control characters and the like are the reader's care. */
+/* Truncates to fit; the caller must escape control characters. */
 static void copy_bytes(amqp_bytes_t from, char *into, size_t size)
 {
     size_t len = from.len < size ? from.len : size - 1;
@@ -73,7 +73,7 @@ enum err broker_next(struct broker *b, int64_t patience_ns, struct broker_delive
         return ERR_TIMEOUT;
     amqp_frame_t frame;
     struct timeval none = {0, 0};
-    /* What is no delivery is the end, in the broker's own words: a channel closed, a queue deleted. */
+    /* A frame that is no delivery carries the reason why the broker closed the channel, such as a deleted queue. */
     if (reply.library_error == AMQP_STATUS_UNEXPECTED_STATE &&
         amqp_simple_wait_frame_noblock(b->connection, &frame, &none) == AMQP_STATUS_OK &&
         frame.frame_type == AMQP_FRAME_METHOD)

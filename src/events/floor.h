@@ -1,8 +1,8 @@
-/* Private to src/events: from which position the relay reads the outbox again.
+/* Private to src/events: the position from which the relay reads the outbox again.
  *
- * A position is drawn before its transaction commits, so an event may
- * appear below others that were published long before: what is above the floor is read again until no transaction that
- * could still commit below it is under way. */
+ * A position is assigned before its transaction commits, so an event may become visible below others that were
+ * published before. Positions above the floor are read again until no running transaction can commit an event below
+ * it. */
 #ifndef EVENTS_FLOOR_H
 #define EVENTS_FLOOR_H
 
@@ -16,12 +16,12 @@ struct outbox_floor {
     int64_t until_xid;  /* 0: no checkpoint is set */
 };
 
-/* One reading of the outbox. The transaction ids are of a snapshot taken before the events were read, so that events of
- * transactions which had ended in it were seen. */
+/* One read of the outbox. The transaction ids are of a snapshot taken before the read, so that events of
+ * transactions that had ended in it were read. */
 struct outbox_reading {
     int64_t oldest_xid, next_xid; /* pg_snapshot_xmin and pg_snapshot_xmax */
     int64_t last;                 /* the highest position that was read; 0: none was */
-    bool more;                    /* as many events were read as asked for: others may follow */
+    bool more;                    /* the read returned as many events as requested: others may follow */
 };
 
 void floor_move(struct outbox_floor *floor, const struct outbox_reading *reading);

@@ -1,4 +1,4 @@
-/* Inside the folder: a connection as its files share it, and the statements over the outbox. */
+/* The connection as shared by the files of this folder. Private to it. */
 #ifndef EVENTS_INSIDE_H
 #define EVENTS_INSIDE_H
 
@@ -12,7 +12,7 @@
 #define BROKER_CHANNEL 1
 
 struct broker {
-    char *url; /* cut into pieces in place, and wiped */
+    char *url; /* parsed in place; wiped when freed */
     size_t url_len;
     struct amqp_connection_info address; /* points into url */
     const char *ca_file, *certificate_file, *key_file;
@@ -22,16 +22,16 @@ struct broker {
     int fd; /* under the lock, for broker_interrupt; -1 while down */
     bool interrupted;
 
-    /* Publishing: what waits for its confirm. Tags count from 1 for each channel. */
+    /* Unconfirmed messages. Tags count from 1 for each channel. */
     uint64_t next_tag, first_tag;
-    char (*ids)[64]; /* BROKER_BATCH_MAX of them */
+    char (*ids)[64]; /* array of BROKER_BATCH_MAX */
 };
 
 struct timeval broker_timeval(int64_t ns);
-/* Says what went wrong, closes the connection and returns ERR_CLOSED. */
+/* Sets `why`, closes the connection and returns ERR_CLOSED. */
 enum err broker_lost(struct broker *b, struct why *why, const char *doing, amqp_rpc_reply_t reply);
 enum err broker_lost_status(struct broker *b, struct why *why, const char *doing, int status);
-/* The broker closed channel or connection: its words, and as broker_lost. */
+/* The same after the broker closed the channel or the connection, with its message. */
 enum err broker_closed_by(struct broker *b, struct why *why, const char *doing, const amqp_method_t *method);
 enum err broker_open_channel(struct broker *b, struct why *why) MUST_CHECK;
 

@@ -12,7 +12,7 @@
     " (date_part('epoch', clock_timestamp() - created_at) * 1000)::int8 AS age_ms, payload::text AS data"
 #define EVENT_TYPES "position:int8 id:text type:text customer:text sequence:int8 time:text age_ms:int8 data:text"
 
-/* Which writing transactions may still be under way. */
+/* The range of transactions that may still be running. */
 const struct statement outbox_horizon = {
     .name = "outbox_horizon",
     .sql = "SELECT pg_snapshot_xmin(s)::text::int8 AS oldest, pg_snapshot_xmax(s)::text::int8 AS next"
@@ -29,7 +29,7 @@ const struct statement outbox_fetch = {
     .columns = EVENT_TYPES,
 };
 
-/* By name, never by range: a row in between may be committed later. */
+/* By a list of positions, not by range: a row in between may be committed later. */
 const struct statement outbox_mark = {
     .name = "outbox_mark",
     .sql = "UPDATE reclaim.event_outbox SET published_at = clock_timestamp()"
@@ -78,7 +78,7 @@ const struct statement outbox_list_returned = {
     .columns = "position:int8 id:text type:text customer:text sequence:int8 returned_at:text",
 };
 
-/* All of them, or the one of this id; the relay is told. */
+/* All returned events, or the one with this id; notifies the relay. */
 const struct statement outbox_redrive = {
     .name = "outbox_redrive",
     .sql = "WITH taken AS (DELETE FROM reclaim.event_returns WHERE $1::uuid IS NULL OR event_id = $1::uuid"
@@ -90,7 +90,7 @@ const struct statement outbox_redrive = {
     .columns = "again:int8 told:text",
 };
 
-/* Only as far as one batch is looked at, so that a table without old rows costs next to nothing. */
+/* Reads only the oldest batch of rows, so that it is cheap if none of them is old enough. */
 static const struct statement outbox_prune_batch = {
     .name = "outbox_prune_batch",
     .sql = "DELETE FROM reclaim.event_outbox WHERE position IN (SELECT position FROM (SELECT position, created_at,"
@@ -116,7 +116,7 @@ enum err outbox_prune(struct pg *pg, int64_t retention_ms, bool published_only, 
         };
         enum err e = pg_ask(pg, &batch, deadline_ns);
         if (e || batch.rows == 0)
-            return e == ERR_TIMEOUT && pg_is_up(pg) ? OK : e; /* the rest has time until the next round */
+            return e == ERR_TIMEOUT && pg_is_up(pg) ? OK : e; /* the next run deletes the rest */
     }
 }
 

@@ -1,4 +1,4 @@
-/* The outbox as others need it: kept from growing, followed, and its dead letters. */
+/* The outbox: pruning, reading events, and events returned as unroutable. */
 #ifndef EVENTS_OUTBOX_H
 #define EVENTS_OUTBOX_H
 
@@ -7,15 +7,15 @@
 extern const struct statement *const events_statements[];
 extern const size_t events_statement_count;
 
-/* Rows older than this, oldest first, in batches, until none is left or the time is up; with `published_only` those that
- * RabbitMQ still has to get stay. For the leader. */
+/* Deletes rows older than this, oldest first, in batches, until none is left or the deadline passes; with
+ * `published_only` unpublished rows are kept. For the leader. */
 enum err outbox_prune(struct pg *pg, int64_t retention_ms, bool published_only, int64_t deadline_ns) MUST_CHECK;
 
-/* The CloudEvent of one row that outbox_after or outbox_fetch gave. */
+/* Writes the CloudEvent of one row of outbox_after or outbox_fetch. */
 struct buf;
 void outbox_write_event(const struct pg_call *rows, int row, struct buf *out);
 
-/* Columns of the statements that give events. */
+/* Columns of these statements. */
 enum { EVENT_POSITION, EVENT_ID, EVENT_TYPE, EVENT_CUSTOMER, EVENT_SEQUENCE, EVENT_TIME, EVENT_AGE_MS, EVENT_DATA };
 
 extern const struct statement outbox_horizon, outbox_fetch, outbox_mark, outbox_note_returns, outbox_oldest,

@@ -1,4 +1,4 @@
-/* Publishing with confirms. librabbitmq knows nothing of them: they are read as frames. */
+/* Publishing with confirms. librabbitmq does not support them, so they are read as frames. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -14,7 +14,7 @@ static amqp_bytes_t bytes_of(const char *z)
 enum err broker_publish(struct broker *b, const struct broker_message *m, struct why *why)
 {
     if (!b->connection || b->next_tag - b->first_tag >= BROKER_BATCH_MAX)
-        return why_set(why, b->connection ? ERR_FULL : ERR_CLOSED, "too much is unconfirmed, or no connection");
+        return why_set(why, b->connection ? ERR_FULL : ERR_CLOSED, "too many unconfirmed messages, or no connection");
     amqp_basic_properties_t p = {._flags = AMQP_BASIC_DELIVERY_MODE_FLAG | AMQP_BASIC_MESSAGE_ID_FLAG,
                                  .delivery_mode = PERSISTENT,
                                  .message_id = bytes_of(m->id)};
@@ -41,41 +41,41 @@ enum err broker_publish(struct broker *b, const struct broker_message *m, struct
     return str_copy(str_of(m->id), id, sizeof *b->ids);
 }
 
-struct settling {
+struct confirming {
     struct broker *b;
     enum fate *fates;
-    size_t count, open; /* all, and those not settled */
-    size_t below;       /* all before this one are settled: what "multiple" starts from */
-    size_t next_return; /* returns come in the order of publishing */
-    uint64_t body_left; /* of a returned message that is being read past */
+    size_t count, open; /* all, and those unconfirmed */
+    size_t below;       /* all before this one are confirmed: "multiple" starts here */
+    size_t next_return; /* messages are returned in the order of publishing */
+    uint64_t body_left; /* of a returned message, to be skipped */
     int64_t deadline_ns;
 };
 
-static void settle_one(struct settling *s, size_t i, enum fate fate)
+static void confirm_one(struct confirming *s, size_t i, enum fate fate)
 {
     if (s->fates[i] == FATE_UNKNOWN)
         s->fates[i] = fate;
     s->open--;
 }
 
-/* A tag of an earlier batch cannot come: its connection would be gone. A return before it has said so already. */
-static bool settle_tag(struct settling *s, uint64_t tag, bool multiple, bool *settled, enum fate fate)
+/* False for a tag that was not published in this batch. */
+static bool confirm_tag(struct confirming *s, uint64_t tag, bool multiple, bool *confirmed, enum fate fate)
 {
     if (tag < s->b->first_tag || tag >= s->b->first_tag + s->count)
         return false;
     size_t last = (size_t)(tag - s->b->first_tag);
     for (size_t i = multiple ? s->below : last; i <= last; i++) {
-        if (settled[i])
+        if (confirmed[i])
             continue;
-        settled[i] = true;
-        settle_one(s, i, fate);
+        confirmed[i] = true;
+        confirm_one(s, i, fate);
     }
-    while (s->below < s->count && settled[s->below])
+    while (s->below < s->count && confirmed[s->below])
         s->below++;
     return true;
 }
 
-static enum err take_returned(struct settling *s, const amqp_frame_t *header)
+static enum err read_returned(struct confirming *s, const amqp_frame_t *header)
 {
     const amqp_basic_properties_t *p = header->payload.properties.decoded;
     s->body_left = header->payload.properties.body_size;
@@ -91,34 +91,34 @@ static enum err take_returned(struct settling *s, const amqp_frame_t *header)
     return ERR_INPUT;
 }
 
-static enum err take_method(struct settling *s, const amqp_method_t *m, bool *settled, struct why *why)
+static enum err read_method(struct confirming *s, const amqp_method_t *m, bool *confirmed, struct why *why)
 {
     const amqp_basic_ack_t *ack = m->decoded;
     const amqp_basic_nack_t *nack = m->decoded;
     bool known = true;
     switch (m->id) {
     case AMQP_BASIC_ACK_METHOD:
-        known = settle_tag(s, ack->delivery_tag, ack->multiple, settled, FATE_TAKEN);
+        known = confirm_tag(s, ack->delivery_tag, ack->multiple, confirmed, FATE_TAKEN);
         break;
     case AMQP_BASIC_NACK_METHOD:
-        known = settle_tag(s, nack->delivery_tag, nack->multiple, settled, FATE_REFUSED);
+        known = confirm_tag(s, nack->delivery_tag, nack->multiple, confirmed, FATE_REFUSED);
         break;
     case AMQP_BASIC_RETURN_METHOD: /* its header follows */
         break;
     default:
         return broker_closed_by(s->b, why, "waiting for confirms", m);
     }
-    return known ? OK : broker_lost_status(s->b, why, "a confirm of nothing", AMQP_STATUS_UNEXPECTED_STATE);
+    return known ? OK : broker_lost_status(s->b, why, "a confirm for an unknown message", AMQP_STATUS_UNEXPECTED_STATE);
 }
 
-static enum err take_frame(struct settling *s, const amqp_frame_t *frame, bool *settled, struct why *why)
+static enum err read_frame(struct confirming *s, const amqp_frame_t *frame, bool *confirmed, struct why *why)
 {
     switch (frame->frame_type) {
     case AMQP_FRAME_METHOD:
-        return take_method(s, &frame->payload.method, settled, why);
+        return read_method(s, &frame->payload.method, confirmed, why);
     case AMQP_FRAME_HEADER:
-        if (take_returned(s, frame))
-            return broker_lost_status(s->b, why, "a return of nothing", AMQP_STATUS_UNEXPECTED_STATE);
+        if (read_returned(s, frame))
+            return broker_lost_status(s->b, why, "a return of an unknown message", AMQP_STATUS_UNEXPECTED_STATE);
         return OK;
     case AMQP_FRAME_BODY:
         s->body_left -= frame->payload.body_fragment.len;
@@ -130,10 +130,10 @@ static enum err take_frame(struct settling *s, const amqp_frame_t *frame, bool *
 
 enum err broker_settle(struct broker *b, enum fate *fates, size_t count, int64_t patience_ns, struct why *why)
 {
-    bool settled[BROKER_BATCH_MAX] = {false};
+    bool confirmed[BROKER_BATCH_MAX] = {false};
     if (!b->connection || count != b->next_tag - b->first_tag)
         return why_set(why, ERR_CLOSED, "no connection");
-    struct settling s = {.b = b, .fates = fates, .count = count, .open = count};
+    struct confirming s = {.b = b, .fates = fates, .count = count, .open = count};
     s.deadline_ns = clock_ns() + patience_ns;
     memset(fates, 0, count * sizeof *fates);
     while (s.open > 0 || s.body_left > 0) {
@@ -142,7 +142,7 @@ enum err broker_settle(struct broker *b, enum fate *fates, size_t count, int64_t
         int status = amqp_simple_wait_frame_noblock(b->connection, &frame, &left);
         if (status != AMQP_STATUS_OK)
             return broker_lost_status(b, why, "waiting for confirms", status);
-        enum err e = take_frame(&s, &frame, settled, why);
+        enum err e = read_frame(&s, &frame, confirmed, why);
         if (e)
             return e;
     }

@@ -11,7 +11,7 @@ static enum err read_participant(const json_t *root, struct receipt *r, struct w
     struct str name;
     if (json_get_str(root, "participant", &name) || name.len == 0 ||
         str_copy(name, r->participant, sizeof r->participant))
-        return why_set(why, ERR_INPUT, "participant is not a text of 1 to %zu bytes", sizeof r->participant - 1);
+        return why_set(why, ERR_INPUT, "participant is not a string of 1 to %zu bytes", sizeof r->participant - 1);
     return OK;
 }
 
@@ -32,19 +32,19 @@ static enum err read_rows(const json_t *root, struct receipt *r, struct why *why
     if (!rows || json_is_null(rows))
         return OK;
     if (!json_is_integer(rows) || json_integer_value(rows) < 0 || json_integer_value(rows) > ROWS_MAX)
-        return why_set(why, ERR_INPUT, "rows is not a whole number from 0 on");
+        return why_set(why, ERR_INPUT, "rows is not a non-negative integer");
     r->rows = json_integer_value(rows);
     return OK;
 }
 
-/* Cut where a character ends. */
+/* Truncates at the end of a character. */
 static enum err read_error(const json_t *root, struct receipt *r, struct why *why)
 {
     const json_t *error = json_object_get(root, "error");
     if (!error || json_is_null(error))
         return OK;
     if (!json_is_string(error))
-        return why_set(why, ERR_INPUT, "error is not a text");
+        return why_set(why, ERR_INPUT, "error is not a string");
     const char *text = json_string_value(error);
     size_t all = json_string_length(error), len = 0;
     while (len < all) {

@@ -14,23 +14,23 @@
 #include "events/broker.h"
 
 #define PREFETCH 100
-#define LOOK_NS NS_PER_S
+#define NEXT_NS NS_PER_S
 #define APPLY_NS (10 * NS_PER_S)
 #define CONNECT_NS (5 * NS_PER_S)
 #define CONFIRM_NS (30 * NS_PER_S)
 static const struct backoff reconnecting = {100 * NS_PER_MS, 5 * NS_PER_S};
 
-METRIC_COUNTER(taken, "reclaim_receipts_total", "Receipts taken from the queue.", "outcome");
-METRIC_COUNTER(redelivered, "reclaim_receipts_redelivered_total", "Receipts that had been delivered before.");
+METRIC_COUNTER(handled, "reclaim_receipts_total", "Receipts consumed from the queue.", "outcome");
+METRIC_COUNTER(redelivered, "reclaim_receipts_redelivered_total", "Receipts that the broker delivered again.");
 
 struct receipts {
     struct receipts_config config;
-    struct broker *in,
-        *out; /* confirms cannot be read between deliveries: bad ones leave by a connection of their own */
+    struct broker *in;
+    struct broker *out; /* for dead letters: confirms cannot be read between deliveries on `in` */
     struct pg *pg;
     pthread_t thread;
     int stop_fd;
-    bool outage_told, database_told;
+    bool outage_logged, database_outage_logged;
 };
 
 static enum err apply_once(struct receipts *r, const struct receipt *receipt)
@@ -41,31 +41,33 @@ static enum err apply_once(struct receipts *r, const struct receipt *receipt)
     return r->config.apply(r->config.context, r->pg, receipt, clock_ns() + APPLY_NS);
 }
 
-static bool may_pass(enum err e)
+static bool is_temporary(enum err e)
 {
     return e == ERR_CLOSED || e == ERR_TIMEOUT || e == ERR_CONFLICT || e == ERR_MEMORY || e == ERR_SYSTEM;
 }
 
-/* Until it is decided: while the database is away the message is held, and the broker told that we live. ERR_CLOSED when
- * it is not to be decided by us. */
+/* Retries while the database is not reachable, and sends heartbeats to the broker meanwhile. ERR_CLOSED on stop or
+ * if the broker is lost: the message is requeued. */
 static enum err apply(struct receipts *r, const struct receipt *receipt)
 {
     for (int failures = 1;; failures++) {
         enum err e = apply_once(r, receipt);
-        if (!may_pass(e)) {
-            r->database_told = false;
+        if (!is_temporary(e)) {
+            r->database_outage_logged = false;
             return e;
         }
-        if (!r->database_told)
+        if (!r->database_outage_logged)
             log_warn("receipts wait for the database", F_STR("error", err_name(e)));
-        r->database_told = true;
-        if (stop_wait(r->stop_fd, (int)(backoff_ns(reconnecting, failures) / NS_PER_MS)) || broker_beat(r->in))
+        r->database_outage_logged = true;
+        if (stop_wait(r->stop_fd, (int)(backoff_ns(reconnecting, failures) / NS_PER_MS)) ||
+            broker_send_heartbeat(r->in))
             return ERR_CLOSED;
     }
 }
 
-/* Kept as it came, with the reason beside it. Acknowledged only when the broker has the copy. */
-static enum err bury(struct receipts *r, const struct broker_delivery *d, const char *reason, struct why *why)
+/* Publishes an unchanged copy with the reason in a header. The original is acknowledged only after the confirm. */
+static enum err move_to_dead_letters(struct receipts *r, const struct broker_delivery *d, const char *reason,
+                                     struct why *why)
 {
     char id[37];
     random_uuid(id);
@@ -76,13 +78,13 @@ static enum err bury(struct receipts *r, const struct broker_delivery *d, const 
                                .reason = reason,
                                .body = d->body};
     enum fate fate;
-    enum err e = broker_is_up(r->out) ? broker_tend(r->out) : ERR_CLOSED;
+    enum err e = broker_is_up(r->out) ? broker_check(r->out) : ERR_CLOSED;
     if (e && (e = broker_connect(r->out, why)))
         return e;
     if ((e = broker_publish(r->out, &m, why)) || (e = broker_settle(r->out, &fate, 1, CONFIRM_NS, why)))
         return e;
     if (fate != FATE_TAKEN)
-        return why_set(why, ERR_CLOSED, "the queue " RECEIPTS_DEAD_QUEUE " is gone or takes nothing");
+        return why_set(why, ERR_CLOSED, "the queue " RECEIPTS_DEAD_QUEUE " is missing or does not accept messages");
     log_warn("receipt refused", F_STR("reason", reason), F_STR("id", id));
     return OK;
 }
@@ -92,7 +94,7 @@ static const char *outcome_of(enum err e)
     return e == OK ? "applied" : e == ERR_MISSING ? "unknown" : e == ERR_INPUT ? "malformed" : "refused";
 }
 
-static enum err decide(struct receipts *r, const struct broker_delivery *d, struct why *reason)
+static enum err parse_and_apply(struct receipts *r, const struct broker_delivery *d, struct why *reason)
 {
     struct receipt receipt;
     enum err e = receipt_parse(d->body, &receipt, reason);
@@ -106,17 +108,17 @@ static enum err decide(struct receipts *r, const struct broker_delivery *d, stru
     return e;
 }
 
-static enum err take(struct receipts *r, const struct broker_delivery *d, struct why *why)
+static enum err handle_delivery(struct receipts *r, const struct broker_delivery *d, struct why *why)
 {
     struct why reason = {""};
     if (d->redelivered)
         counter_add(&redelivered, 1);
-    enum err e = decide(r, d, &reason);
+    enum err e = parse_and_apply(r, d, &reason);
     if (e == ERR_CLOSED)
-        return why_set(why, e, "left for later");
-    counter_add(&taken, 1, outcome_of(e));
-    reason.text[200] = '\0'; /* headers have little room */
-    if (e && (e = bury(r, d, reason.text, why)))
+        return why_set(why, e, "interrupted; the receipt is requeued");
+    counter_add(&handled, 1, outcome_of(e));
+    reason.text[200] = '\0'; /* keeps the header short */
+    if (e && (e = move_to_dead_letters(r, d, reason.text, why)))
         return e;
     return broker_ack(r->in, d->tag, why);
 }
@@ -126,15 +128,15 @@ static enum err consume(struct receipts *r, struct why *why)
     enum err e = broker_connect(r->in, why);
     if (e || (e = broker_declare(r->in, why)) || (e = broker_consume(r->in, RECEIPTS_QUEUE, PREFETCH, why)))
         return e;
-    r->outage_told = false;
+    r->outage_logged = false;
     log_info("receipts connected");
     while (!stop_is_raised(r->stop_fd)) {
         struct broker_delivery d = {0};
-        e = broker_next(r->in, LOOK_NS, &d, why);
+        e = broker_next(r->in, NEXT_NS, &d, why);
         if (e == ERR_TIMEOUT)
             continue;
         if (!e)
-            e = take(r, &d, why);
+            e = handle_delivery(r, &d, why);
         broker_release(&d);
         if (e)
             return e;
@@ -151,9 +153,9 @@ static void *run(void *context)
         int64_t began_ns = clock_ns();
         enum err e = consume(r, &why);
         broker_disconnect(r->in);
-        if (e && !r->outage_told && !stop_is_raised(r->stop_fd))
+        if (e && !r->outage_logged && !stop_is_raised(r->stop_fd))
             log_warn("receipts wait for the broker", F_STR("reason", why.text));
-        r->outage_told = true;
+        r->outage_logged = true;
         failures = clock_ns() - began_ns > 10 * NS_PER_S ? 1 : failures + 1;
     }
     broker_disconnect(r->out);
@@ -177,7 +179,7 @@ struct receipts *receipts_start(const struct receipts_config *config, struct why
         return NULL;
     }
     r->config = *config;
-    r->config.amqp_url = r->config.database_url = NULL; /* copied where they are needed */
+    r->config.amqp_url = r->config.database_url = NULL; /* copied by broker_new() and pg_new() */
     r->stop_fd = stop_new();
     r->pg = pg_new(config->database_url, config->prepare);
     if (r->pg)

@@ -1,5 +1,5 @@
-/* Takes receipts from the queue reclaim.receipts, on a thread of its own in every instance. A message is acknowledged once
- * its transaction has committed; one that can never be applied goes to reclaim.receipts.dead with the reason. */
+/* Consumes receipts from the queue reclaim.receipts, on a thread in every instance. A message is acknowledged after its
+ * transaction has committed; one that cannot be applied is moved to reclaim.receipts.dead with the reason. */
 #ifndef EVENTS_RECEIPTS_H
 #define EVENTS_RECEIPTS_H
 
@@ -9,8 +9,8 @@
 struct receipts_config {
     const char *amqp_url, *database_url;
     enum pg_prepare prepare;
-    /* Commits what the receipt says. ERR_MISSING: no such customer, or no such participant. May be called again with the
-     * same receipt. */
+    /* Applies the receipt and commits. ERR_MISSING: no such customer or participant. May be called again with the same
+     * receipt. */
     enum err (*apply)(void *context, struct pg *pg, const struct receipt *receipt, int64_t deadline_ns);
     void *context;
 };

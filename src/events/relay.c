@@ -21,28 +21,29 @@
 #include "pg/listener.h"
 
 #define BATCH BROKER_BATCH_MAX
-#define LOOK_EVERY_MS 1000
+#define READ_EVERY_MS 1000
 #define TRIP_NS (30 * NS_PER_S)
 #define CONNECT_NS (5 * NS_PER_S)
 #define CONFIRM_NS (30 * NS_PER_S)
 #define STOP_MS 2000
 static const struct backoff retrying = {100 * NS_PER_MS, 5 * NS_PER_S};
-#define EVENT_CEILING ((size_t)4 * 1024 * 1024)
-#define LIST_CEILING ((size_t)64 * BATCH) /* two batches, where a look failed between them */
-#define FULL_LOOK_SHARE 20                /* looking from the start may take a twentieth of the time */
+#define EVENT_MAX ((size_t)4 * 1024 * 1024)
+#define LIST_MAX ((size_t)64 * BATCH) /* two batches, if a read failed between them */
+#define FULL_READ_SHARE 20            /* full reads may take 1/20 of the time */
 
-METRIC_GAUGE(outbox_age, "reclaim_events_outbox_age_seconds", "Age of the oldest event that is not published yet.");
-METRIC_GAUGE(unconfirmed, "reclaim_events_unconfirmed", "Events published whose confirm is awaited.");
-METRIC_GAUGE(connected, "reclaim_events_broker_connected", "1 while the relay has its connection to RabbitMQ.");
-METRIC_COUNTER(published, "reclaim_events_published_total", "Events that RabbitMQ confirmed.");
-METRIC_COUNTER(returned, "reclaim_events_returned_total", "Events confirmed though no queue was bound for them.");
-METRIC_COUNTER(refused, "reclaim_events_refused_total", "Events that RabbitMQ could not keep; they are sent again.");
+METRIC_GAUGE(outbox_age, "reclaim_events_outbox_age_seconds", "Age of the oldest unpublished event.");
+METRIC_GAUGE(unconfirmed, "reclaim_events_unconfirmed", "Published events that are not confirmed.");
+METRIC_GAUGE(connected, "reclaim_events_broker_connected", "1 while the relay is connected to RabbitMQ.");
+METRIC_COUNTER(published, "reclaim_events_published_total", "Events confirmed by RabbitMQ.");
+METRIC_COUNTER(returned, "reclaim_events_returned_total", "Events confirmed, but not routed to any queue.");
+METRIC_COUNTER(refused, "reclaim_events_refused_total", "Events refused by RabbitMQ; they are published again.");
 METRIC_COUNTER(redelivered, "reclaim_events_redelivered_total",
-               "Events sent again because it is not known whether they arrived.");
-METRIC_HISTOGRAM(delay, "reclaim_events_delay_seconds", "From the change to the confirm of its event.", metric_seconds);
+               "Events published again because their confirm was lost.");
+METRIC_HISTOGRAM(delay, "reclaim_events_delay_seconds", "Time from the change to the confirm of its event.",
+                 metric_seconds);
 
-/* A batch on its way: what is needed of its rows until it is confirmed, while the next ones are read. */
-struct flight {
+/* The published batch, kept until it is confirmed while the next one is read. */
+struct event_batch {
     int count;
     int64_t read_ns;
     int64_t positions[BATCH], age_ms[BATCH];
@@ -57,61 +58,61 @@ struct relay {
     struct listener *listener;
     pthread_t thread;
     int stop_fd, wake_fd, done_fd;
-    bool outage_told;
+    bool outage_logged;
     int failures; /* in a row */
 
     struct outbox_floor floor;
-    int64_t full_look_due_ns;
+    int64_t full_read_due_ns;
 
-    struct buf event;          /* the one being written */
-    struct buf marks, returns; /* "{1,2,3": confirmed, and noted with the next look */
-    struct buf unconfirmed;    /* "{4,5,6": on their way, and not read again */
-    int64_t returns_told_ns;
-    struct flight flight;
+    struct buf event;          /* buffer for the body */
+    struct buf marks, returns; /* "{1,2,3": confirmed; written to the outbox by the next read */
+    struct buf unconfirmed;    /* "{4,5,6": published, and skipped by the next read */
+    int64_t returns_logged_ns;
+    struct event_batch batch;
 };
 
 /* --- waiting --- */
 
-static void ring(int fd)
+static void wake(int fd)
 {
     uint64_t one = 1;
     (void)!write(fd, &one, sizeof one);
 }
 
-static void heard(void *context, const char *channel UNUSED, const char *payload UNUSED)
+static void on_notification(void *context, const char *channel UNUSED, const char *payload UNUSED)
 {
     struct relay *r = context;
-    ring(r->wake_fd);
+    wake(r->wake_fd);
 }
 
-static void alive(void *context, bool is_alive UNUSED)
+static void on_listener_state(void *context, bool is_alive UNUSED)
 {
-    heard(context, NULL, NULL);
+    on_notification(context, NULL, NULL);
 }
 
-static void await_news(struct relay *r, int wait_ms)
+static void wait_for_events(struct relay *r, int wait_ms)
 {
     struct pollfd on[2] = {{r->stop_fd, POLLIN, 0}, {r->wake_fd, POLLIN, 0}};
     poll(on, 2, wait_ms);
 }
 
-/* Before looking: what comes from here on wakes us again. */
-static void forget_news(struct relay *r)
+/* Before a read, so that a later notification wakes the thread again. */
+static void clear_wake(struct relay *r)
 {
     uint64_t count;
     (void)!read(r->wake_fd, &count, sizeof count);
 }
 
-static void tell_outage(struct relay *r, const char *what, const char *reason)
+static void log_outage_once(struct relay *r, const char *what, const char *reason)
 {
-    if (!r->outage_told)
+    if (!r->outage_logged)
         log_warn(what, F_STR("reason", reason));
-    r->outage_told = true;
+    r->outage_logged = true;
 }
 
 /* --- the outbox --- */
 
-/* Forgets how far it was: the next look begins at the start. */
+/* The next read begins at the start of the outbox. */
 static void start_over(struct relay *r)
 {
     r->floor = (struct outbox_floor){0};
@@ -129,19 +130,19 @@ static void move_floor(struct relay *r, const struct pg_call *horizon, const str
     floor_move(&r->floor, &reading);
 }
 
-/* Looking from the start also finds what slipped past the floor, and is cheap unless dead index entries pile up: how
- * often depends on what it costs. */
-static void plan_full_look(struct relay *r, bool was_full, int64_t began_ns, int rows)
+/* A full read also finds events below the floor, and is cheap unless many dead index entries have to be skipped: the
+ * interval depends on how long the last one took. */
+static void schedule_full_read(struct relay *r, bool was_full, int64_t began_ns, int rows)
 {
     int64_t now_ns = clock_ns();
     if (was_full)
-        r->full_look_due_ns = now_ns + FULL_LOOK_SHARE * (now_ns - began_ns);
-    if (rows < BATCH && now_ns >= r->full_look_due_ns)
+        r->full_read_due_ns = now_ns + FULL_READ_SHARE * (now_ns - began_ns);
+    if (rows < BATCH && now_ns >= r->full_read_due_ns)
         r->floor.at = 0;
 }
 
-/* One trip: notes what was confirmed, and reads the next batch. */
-static enum err look(struct relay *r, struct pg_call *ret_rows)
+/* One trip: records confirmed events and reads the next batch. */
+static enum err record_and_read(struct relay *r, struct pg_call *ret_rows)
 {
     struct pg_call calls[4];
     size_t n = 0;
@@ -158,7 +159,7 @@ static enum err look(struct relay *r, struct pg_call *ret_rows)
     calls[n++] = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(r->floor.at), pg_i64(BATCH), pg_text(skipped)}};
     enum err e = pg_trip(r->pg, calls, n, began_ns + TRIP_NS);
     r->unconfirmed.len = unconfirmed_len;
-    if (e) { /* kept for the next try */
+    if (e) { /* recorded by the next read */
         r->marks.len = marks_len;
         r->returns.len = returns_len;
         return e;
@@ -167,13 +168,13 @@ static enum err look(struct relay *r, struct pg_call *ret_rows)
     buf_clear(&r->returns);
     *ret_rows = calls[n - 1];
     move_floor(r, &calls[0], ret_rows);
-    plan_full_look(r, full, began_ns, ret_rows->rows);
+    schedule_full_read(r, full, began_ns, ret_rows->rows);
     gauge_set(&outbox_age, ret_rows->rows ? (double)pg_get_i64(ret_rows, 0, EVENT_AGE_MS) / 1000 : 0);
     return OK;
 }
 
-/* While the broker is away the age still shows how long events have been waiting. */
-static void tell_age(struct relay *r)
+/* Keeps the metric up to date while the broker is not reachable. */
+static void measure_age(struct relay *r)
 {
     struct pg_call oldest = {.ask = &outbox_oldest, .args = {pg_i64(0)}};
     if (pg_ask(r->pg, &oldest, clock_ns() + TRIP_NS) == OK)
@@ -201,18 +202,18 @@ static enum err publish_row(struct relay *r, const struct pg_call *rows, int i, 
 
 static enum err abort_batch(struct relay *r, enum err e, const struct why *why)
 {
-    counter_add(&redelivered, (uint64_t)r->flight.count);
+    counter_add(&redelivered, (uint64_t)r->batch.count);
     gauge_set(&unconfirmed, 0);
-    r->flight.count = 0;
+    r->batch.count = 0;
     buf_clear(&r->unconfirmed);
     broker_disconnect(r->broker);
-    tell_outage(r, "broker lost", why->text);
+    log_outage_once(r, "broker lost", why->text);
     return e;
 }
 
 static enum err publish_batch(struct relay *r, const struct pg_call *rows)
 {
-    struct flight *f = &r->flight;
+    struct event_batch *f = &r->batch;
     struct why why = {""};
     f->count = 0;
     f->read_ns = clock_ns();
@@ -229,8 +230,8 @@ static enum err publish_batch(struct relay *r, const struct pg_call *rows)
     return OK;
 }
 
-/* After an event that was refused its customer's later ones are sent again too, behind it. */
-static bool waits_for_another(const struct flight *f, int i, int first_refused)
+/* Later events of the same customer are published again after the refused one, to keep their order. */
+static bool follows_refused(const struct event_batch *f, int i, int first_refused)
 {
     for (int k = first_refused; k < i; k++)
         if (f->fates[k] == FATE_REFUSED && strcmp(f->customers[k], f->customers[i]) == 0)
@@ -238,21 +239,21 @@ static bool waits_for_another(const struct flight *f, int i, int first_refused)
     return false;
 }
 
-static void tell_returns(struct relay *r, int count)
+static void log_returns(struct relay *r, int count)
 {
     counter_add(&returned, (uint64_t)count);
-    if (r->returns_told_ns && clock_ns() < r->returns_told_ns + 60 * NS_PER_S)
+    if (r->returns_logged_ns && clock_ns() < r->returns_logged_ns + 60 * NS_PER_S)
         return;
-    r->returns_told_ns = clock_ns();
+    r->returns_logged_ns = clock_ns();
     log_warn("no queue is bound for events: bind one to reclaim.events, then run reclaim events redrive",
              F_INT("events", count));
 }
 
-/* Notes what has arrived; false when some of it must be sent again. */
-static bool judge(struct relay *r)
+/* Collects confirmed events; false if some must be published again. */
+static bool collect_confirmed(struct relay *r)
 {
-    const struct flight *f = &r->flight;
-    int first_refused = f->count, taken = 0, unroutable = 0, refusals = 0;
+    const struct event_batch *f = &r->batch;
+    int first_refused = f->count, accepted = 0, unroutable = 0, refusals = 0;
     double waited = (double)(clock_ns() - f->read_ns) / 1e9;
     for (int i = 0; i < f->count; i++) {
         if (f->fates[i] == FATE_REFUSED) {
@@ -260,37 +261,37 @@ static bool judge(struct relay *r)
             refusals++;
             continue;
         }
-        if (waits_for_another(f, i, first_refused))
+        if (follows_refused(f, i, first_refused))
             continue;
         array_add_i64(&r->marks, f->positions[i]);
         if (f->fates[i] == FATE_RETURNED) {
             array_add_i64(&r->returns, f->positions[i]);
             unroutable++;
         }
-        taken++;
+        accepted++;
         histogram_observe(&delay, (double)f->age_ms[i] / 1000 + waited);
     }
-    counter_add(&published, (uint64_t)taken);
+    counter_add(&published, (uint64_t)accepted);
     counter_add(&refused, (uint64_t)refusals);
     if (unroutable)
-        tell_returns(r, unroutable);
-    return taken == f->count;
+        log_returns(r, unroutable);
+    return accepted == f->count;
 }
 
 static enum err confirm_batch(struct relay *r)
 {
-    struct flight *f = &r->flight;
+    struct event_batch *f = &r->batch;
     struct why why = {""};
     enum err e = broker_settle(r->broker, f->fates, (size_t)f->count, CONFIRM_NS, &why);
     if (e)
         return abort_batch(r, e, &why);
-    bool all = judge(r);
+    bool all = collect_confirmed(r);
     gauge_set(&unconfirmed, 0);
     f->count = 0;
     buf_clear(&r->unconfirmed);
     if (all)
         return OK;
-    tell_outage(r, "the broker refuses events", "negative confirm");
+    log_outage_once(r, "the broker refuses events", "negative confirm");
     return ERR_FULL;
 }
 
@@ -299,55 +300,55 @@ static enum err confirm_batch(struct relay *r)
 static enum err connect_broker(struct relay *r)
 {
     struct why why = {""};
-    enum err e = broker_is_up(r->broker) ? broker_tend(r->broker) : ERR_CLOSED;
+    enum err e = broker_is_up(r->broker) ? broker_check(r->broker) : ERR_CLOSED;
     if (e == OK)
         return OK;
     gauge_set(&connected, 0);
     if ((e = broker_connect(r->broker, &why)) || (e = broker_declare(r->broker, &why))) {
-        tell_outage(r, "broker unreachable: events wait in the outbox", why.text);
+        log_outage_once(r, "broker unreachable: events wait in the outbox", why.text);
         return e;
     }
     gauge_set(&connected, 1);
-    r->outage_told = false;
+    r->outage_logged = false;
     log_info("relay connected");
     return OK;
 }
 
-/* Carries all there is. */
-static enum err work(struct relay *r)
+/* Publishes until the outbox is empty. */
+static enum err drain(struct relay *r)
 {
     enum err e = pg_is_up(r->pg) ? OK : pg_connect(r->pg, clock_ns() + CONNECT_NS, NULL);
     if (e)
         return e;
     if ((e = connect_broker(r))) {
-        tell_age(r);
+        measure_age(r);
         return e;
     }
     struct pg_call rows;
-    forget_news(r);
-    e = look(r, &rows);
+    clear_wake(r);
+    e = record_and_read(r, &rows);
     while (!e && rows.rows && r->config.leads(r->config.context) && !stop_is_raised(r->stop_fd)) {
         if ((e = publish_batch(r, &rows)))
             return e;
-        enum err read = look(r, &rows); /* while the broker is busy with the batch */
+        enum err read = record_and_read(r, &rows); /* while the broker handles the batch */
         if ((e = confirm_batch(r)) || (e = read))
             return e;
         if (rows.rows == 0) {
-            forget_news(r);
-            e = look(r, &rows);
+            clear_wake(r);
+            e = record_and_read(r, &rows);
         }
     }
-    return !e && r->marks.len ? look(r, &rows) : e; /* no confirm stays unnoted */
+    return !e && r->marks.len ? record_and_read(r, &rows) : e; /* records the last confirms */
 }
 
-static void rest(struct relay *r)
+static void go_idle(struct relay *r)
 {
     broker_disconnect(r->broker);
     gauge_set(&connected, 0);
     gauge_set(&outbox_age, 0);
     start_over(r);
     r->failures = 0;
-    r->outage_told = false;
+    r->outage_logged = false;
 }
 
 static void *run(void *context)
@@ -355,19 +356,19 @@ static void *run(void *context)
     struct relay *r = context;
     while (!stop_is_raised(r->stop_fd)) {
         if (!r->config.leads(r->config.context)) {
-            rest(r);
-            (void)stop_wait(r->stop_fd, LOOK_EVERY_MS / 5);
+            go_idle(r);
+            (void)stop_wait(r->stop_fd, READ_EVERY_MS / 5);
             continue;
         }
-        if (work(r) == OK) {
+        if (drain(r) == OK) {
             r->failures = 0;
-            await_news(r, LOOK_EVERY_MS);
+            wait_for_events(r, READ_EVERY_MS);
         } else {
             start_over(r);
             (void)stop_wait(r->stop_fd, backoff_jittered_ms(retrying, ++r->failures));
         }
     }
-    rest(r);
+    go_idle(r);
     stop_raise(r->done_fd);
     return NULL;
 }
@@ -390,14 +391,14 @@ static void free_relay(struct relay *r)
 static enum err open_relay(struct relay *r, const struct relay_config *config, struct why *why)
 {
     static const char *const channels[] = {"reclaim_events", NULL};
-    struct listener_config listener = {config->direct_url, channels, r, heard, alive};
+    struct listener_config listener = {config->direct_url, channels, r, on_notification, on_listener_state};
     r->stop_fd = stop_new();
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->done_fd = stop_new();
-    r->event = buf_new(EVENT_CEILING);
-    r->marks = buf_new(LIST_CEILING);
-    r->returns = buf_new(LIST_CEILING);
-    r->unconfirmed = buf_new(LIST_CEILING);
+    r->event = buf_new(EVENT_MAX);
+    r->marks = buf_new(LIST_MAX);
+    r->returns = buf_new(LIST_MAX);
+    r->unconfirmed = buf_new(LIST_MAX);
     r->pg = pg_new(config->direct_url, PG_PREPARE_AUTO);
     if (r->stop_fd < 0 || r->wake_fd < 0 || r->done_fd < 0 || !r->pg)
         return why_set(why, ERR_SYSTEM, "no memory or descriptor for the relay");
@@ -419,7 +420,7 @@ struct relay *relay_start(const struct relay_config *config, struct why *why)
         return NULL;
     }
     r->config = *config;
-    r->config.amqp_url = r->config.direct_url = NULL; /* copied where they are needed */
+    r->config.amqp_url = r->config.direct_url = NULL; /* copied by broker_new() and pg_new() */
     if (open_relay(r, config, why) == OK)
         return r;
     free_relay(r);
@@ -431,7 +432,7 @@ void relay_stop(struct relay *r)
     if (!r)
         return;
     stop_raise(r->stop_fd);
-    /* What is under way may be confirmed and noted, or it would be sent twice; a broker that hangs is not waited for. */
+    /* Waits for the confirms of the last batch, which would be published twice otherwise, unless the broker hangs. */
     if (!stop_wait(r->done_fd, STOP_MS))
         broker_interrupt(r->broker);
     pthread_join(r->thread, NULL);

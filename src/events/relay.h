@@ -1,12 +1,12 @@
-/* Carries the outbox to RabbitMQ: a thread of every instance, of which the leader's works. Each event is published until
- * the broker has confirmed it, in order per customer; it may come twice. */
+/* Publishes the outbox to RabbitMQ, on a thread in every instance that is active on the leader. Each event is published
+ * until the broker has confirmed it, in order per customer; duplicates are possible. */
 #ifndef EVENTS_RELAY_H
 #define EVENTS_RELAY_H
 
 #include "pg/pg.h"
 
 struct relay_config {
-    const char *amqp_url, *direct_url; /* never through a pooler: it listens */
+    const char *amqp_url, *direct_url; /* not through a pooler: it uses LISTEN */
     bool (*leads)(void *context);
     void *context;
 };

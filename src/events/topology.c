@@ -1,13 +1,13 @@
-/* What Reclaim needs in the broker. It is looked for first: an operator may have made it otherwise, or have given
- * Reclaim no right to make anything. */
+/* The exchange and queues that Reclaim needs. Checked with a passive declare first: an operator may have declared
+ * them with other arguments, or Reclaim may lack the permission to declare them. */
 
 #include "events/inside.h"
 
-#define EVERY_PART 3
+#define PARTS 3
 
 static amqp_bytes_t name_of(int part)
 {
-    static const char *const names[EVERY_PART] = {EVENTS_EXCHANGE, RECEIPTS_QUEUE, RECEIPTS_DEAD_QUEUE};
+    static const char *const names[PARTS] = {EVENTS_EXCHANGE, RECEIPTS_QUEUE, RECEIPTS_DEAD_QUEUE};
     return amqp_cstring_bytes(names[part]);
 }
 
@@ -19,8 +19,9 @@ static amqp_table_entry_t text_entry(const char *key, const char *value)
     };
 }
 
-/* Receipts survive the loss of a node. What the broker itself gives up on joins those that we refuse. */
-static void ask_for(struct broker *b, int part, bool passive)
+/* Receipts: a quorum queue survives the loss of a node; messages the broker dead-letters go to the same queue as
+ * refused ones. */
+static void send_declare(struct broker *b, int part, bool passive)
 {
     amqp_table_entry_t entries[] = {text_entry("x-queue-type", "quorum"), text_entry("x-dead-letter-exchange", ""),
                                     text_entry("x-dead-letter-routing-key", RECEIPTS_DEAD_QUEUE)};
@@ -40,27 +41,27 @@ static bool is_not_found(amqp_rpc_reply_t reply)
 }
 
 /* OK; ERR_MISSING; or the connection is lost. */
-static enum err look_for(struct broker *b, int part, struct why *why)
+static enum err check_exists(struct broker *b, int part, struct why *why)
 {
-    ask_for(b, part, true);
+    send_declare(b, part, true);
     amqp_rpc_reply_t reply = amqp_get_rpc_reply(b->connection);
     if (reply.reply_type == AMQP_RESPONSE_NORMAL)
         return OK;
     if (!is_not_found(reply))
-        return broker_lost(b, why, "looking at exchange and queues", reply);
-    amqp_channel_close_ok_t heard = {0};
-    int status = amqp_send_method(b->connection, BROKER_CHANNEL, AMQP_CHANNEL_CLOSE_OK_METHOD, &heard);
+        return broker_lost(b, why, "checking exchange and queues", reply);
+    amqp_channel_close_ok_t close_ok = {0};
+    int status = amqp_send_method(b->connection, BROKER_CHANNEL, AMQP_CHANNEL_CLOSE_OK_METHOD, &close_ok);
     if (status != AMQP_STATUS_OK)
-        return broker_lost_status(b, why, "looking at exchange and queues", status);
-    enum err e = broker_open_channel(b, why); /* the answer "not found" closed it */
+        return broker_lost_status(b, why, "checking exchange and queues", status);
+    enum err e = broker_open_channel(b, why); /* "not found" closes the channel */
     return e ? e : ERR_MISSING;
 }
 
 enum err broker_find_missing(struct broker *b, const char **ret_name, struct why *why)
 {
     *ret_name = NULL;
-    for (int part = 0; part < EVERY_PART; part++) {
-        enum err e = look_for(b, part, why);
+    for (int part = 0; part < PARTS; part++) {
+        enum err e = check_exists(b, part, why);
         if (e == ERR_MISSING) {
             *ret_name = name_of(part).bytes;
             return OK;
@@ -73,13 +74,13 @@ enum err broker_find_missing(struct broker *b, const char **ret_name, struct why
 
 enum err broker_declare(struct broker *b, struct why *why)
 {
-    for (int part = 0; part < EVERY_PART; part++) {
-        enum err e = look_for(b, part, why);
+    for (int part = 0; part < PARTS; part++) {
+        enum err e = check_exists(b, part, why);
         if (e == OK)
             continue;
         if (e != ERR_MISSING)
             return e;
-        ask_for(b, part, false);
+        send_declare(b, part, false);
         amqp_rpc_reply_t reply = amqp_get_rpc_reply(b->connection);
         if (reply.reply_type != AMQP_RESPONSE_NORMAL)
             return broker_lost(b, why, "declaring exchange and queues", reply);

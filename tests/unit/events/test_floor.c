@@ -1,4 +1,4 @@
-/* From where the relay reads again: no event is passed over, however late its transaction commits. */
+/* No event is skipped, however late its transaction commits. */
 #include "events/floor.h"
 
 #include "../base/unit.h"
@@ -38,12 +38,12 @@ static void a_transaction_under_way_keeps_the_floor_down(void **state UNUSED)
 {
     struct outbox_floor f = {0};
     move(&f, 100, 100, 7, false);
-    move(&f, 100, 103, 9, false); /* 100 is under way, and may have drawn a position below 7 */
+    move(&f, 100, 103, 9, false); /* 100 is running, and may have a position below 7 */
     for (int64_t next_xid = 104; next_xid < 200; next_xid++) {
         move(&f, 100, next_xid, 0, false);
         assert_int_equal(f.at, 0);
     }
-    move(&f, 102, 200, 0, false); /* another that was under way at the checkpoint still is */
+    move(&f, 102, 200, 0, false); /* another transaction of the checkpoint is still running */
     assert_int_equal(f.at, 0);
     move(&f, 103, 201, 0, false);
     assert_int_equal(f.at, 7);
@@ -68,7 +68,7 @@ static void the_floor_never_sinks(void **state UNUSED)
     assert_int_equal(f.read, 60);
 }
 
-/* With a database: the snapshots and positions are PostgreSQL's. */
+/* With snapshots and positions of a real database. */
 
 static struct pg *connected(void)
 {
@@ -89,7 +89,7 @@ static void run(struct pg *pg, const char *sql)
     "INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)"                                          \
     " VALUES (1, 'customer_frozen', gen_random_uuid(), '{}')"
 
-/* Reads as the relay does, publishes what it finds, and returns how many events that were. */
+/* Reads as the relay does, marks the events as published, and returns their number. */
 static int read_and_publish(struct pg *pg, struct outbox_floor *f)
 {
     struct pg_call calls[] = {{.ask = &outbox_horizon},
