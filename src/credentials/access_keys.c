@@ -7,18 +7,18 @@
 #include "credentials/base64url.h"
 
 #define KEY_BYTES 32
-#define MARK "rk_"
-#define MARK_LEN (sizeof MARK - 1)
-_Static_assert(MARK_LEN + sodium_base64_ENCODED_LEN(KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING) ==
+#define KEY_PREFIX "rk_"
+#define KEY_PREFIX_LEN (sizeof KEY_PREFIX - 1)
+_Static_assert(KEY_PREFIX_LEN + sodium_base64_ENCODED_LEN(KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING) ==
                    ACCESS_KEY_LEN + 1,
-               "a key is its mark and its bytes");
+               "a key is the prefix and the encoded bytes");
 
 struct access_key access_key_new(void)
 {
-    struct access_key key = {MARK};
+    struct access_key key = {KEY_PREFIX};
     unsigned char bytes[KEY_BYTES];
     random_bytes(bytes, sizeof bytes);
-    sodium_bin2base64(key.text + MARK_LEN, sizeof key.text - MARK_LEN, bytes, sizeof bytes,
+    sodium_bin2base64(key.text + KEY_PREFIX_LEN, sizeof key.text - KEY_PREFIX_LEN, bytes, sizeof bytes,
                       sodium_base64_VARIANT_URLSAFE_NO_PADDING);
     secret_wipe(bytes, sizeof bytes);
     return key;
@@ -28,8 +28,9 @@ bool access_key_is_one(struct str text)
 {
     unsigned char bytes[KEY_BYTES];
     size_t len;
-    bool is = text.at && text.len == ACCESS_KEY_LEN && str_starts(text, STR(MARK)) &&
-              base64url_read((struct str){text.at + MARK_LEN, text.len - MARK_LEN}, bytes, sizeof bytes, &len) == OK &&
+    bool is = text.at && text.len == ACCESS_KEY_LEN && str_starts(text, STR(KEY_PREFIX)) &&
+              base64url_read((struct str){text.at + KEY_PREFIX_LEN, text.len - KEY_PREFIX_LEN}, bytes, sizeof bytes,
+                             &len) == OK &&
               len == KEY_BYTES;
     secret_wipe(bytes, sizeof bytes);
     return is;
@@ -60,9 +61,7 @@ bool access_key_name_is_fine(struct str name)
     return true;
 }
 
-/* Both are an operator's doing, and leave a line in the customer's log. */
-
-/* A deletion that is under way is waited for: it revokes the keys that it sees. */
+/* FOR SHARE waits for a concurrent deletion, which would not revoke a key inserted meanwhile. */
 const struct statement access_key_insert = {
     .name = "access_key_insert",
     .sql = "WITH made AS (INSERT INTO reclaim.access_keys (customer_id, key_hash, prefix, name)"

@@ -2,7 +2,7 @@
 
 #include <sodium.h>
 
-/* libsodium 1.0.18 takes bytes from 0x80 on for some digit or other, so that one text had many forms. */
+/* libsodium 1.0.18 decodes bytes from 0x80 on as digits, so that a value would have several encodings. */
 static bool is_ascii(struct str text)
 {
     unsigned char any = 0;

@@ -4,7 +4,7 @@
 
 #include "base/str.h"
 
-/* Takes the one canonical form only. ERR_INPUT otherwise, or when there is no room. */
+/* Accepts the canonical form only. ERR_INPUT otherwise, or if it does not fit. */
 enum err base64url_read(struct str text, unsigned char *into, size_t size, size_t *ret_len) MUST_CHECK;
 
 #endif

@@ -19,34 +19,34 @@ const char *jwt_fault_text(enum jwt_fault fault)
 {
     switch (fault) {
     case JWT_FINE:
-        return "the token is good";
+        return "the token is valid";
     case JWT_MALFORMED:
-        return "this is not a token that can be read";
+        return "the token is malformed";
     case JWT_ALGORITHM:
-        return "the token is signed in a way that is not accepted here";
+        return "the token's signature algorithm is not accepted";
     case JWT_UNKNOWN_KEY:
-        return "the token names a key that is not known here";
+        return "the token was signed with an unknown key";
     case JWT_SIGNATURE:
-        return "the token's signature is wrong";
+        return "the token's signature is not valid";
     case JWT_EXPIRED:
         return "the token has expired; sign in again";
     case JWT_NOT_YET:
         return "the token is not valid yet";
     case JWT_ISSUER:
-        return "the token comes from an issuer that is not accepted here";
+        return "the token's issuer is not accepted";
     case JWT_AUDIENCE:
-        return "the token is meant for another service";
+        return "the token was issued for another service";
     }
     return "the token cannot be used";
 }
 
-/* A token taken apart; nothing is decoded yet. */
+/* The parts of a token, still encoded. */
 struct parts {
     struct str header, payload, signature;
-    struct str signed_text; /* header and payload with the dot between */
+    struct str signed_text; /* "header.payload" */
 };
 
-static bool take_apart(struct str token, struct parts *ret)
+static bool split_token(struct str token, struct parts *ret)
 {
     if (!token.at || token.len > JWT_MAX)
         return false;
@@ -81,7 +81,7 @@ static enum jwt_fault read_header(struct str part, struct header *ret)
     unsigned char buffer[HEADER_MAX];
     AUTO(json) json_t *root = read_part(part, buffer, sizeof buffer);
     struct str algorithm, kid;
-    /* "crit" lists what a reader must understand, and we know of no extension. */
+    /* "crit" lists extensions that must be supported, and none is. */
     if (!root || json_get_str(root, "alg", &algorithm) || json_object_get(root, "crit"))
         return JWT_MALFORMED;
     struct header h = {0};
@@ -126,7 +126,7 @@ static bool digest_verify(EVP_PKEY *key, struct str text, const unsigned char *s
     return good;
 }
 
-/* A token has r and s side by side; OpenSSL wants them as DER. */
+/* A token has r and s concatenated; OpenSSL expects DER. */
 static bool ecdsa_matches(EVP_PKEY *key, struct str text, struct str signature)
 {
     if (signature.len != (size_t)2 * ES256_HALF)
@@ -150,7 +150,7 @@ static bool ecdsa_matches(EVP_PKEY *key, struct str text, struct str signature)
 
 static bool public_key_matches(const struct jwt_public_key *k, struct str text, struct str signature)
 {
-    /* Others of this thread that speak TLS must not find our failures and take them for theirs. */
+    /* Errors left in the queue of this thread would be attributed to its next TLS operation. */
     ERR_set_mark();
     bool good = k->algorithm == JWT_ES256
                     ? ecdsa_matches(k->key, text, signature)
@@ -159,7 +159,7 @@ static bool public_key_matches(const struct jwt_public_key *k, struct str text, 
     return good;
 }
 
-/* Only keys of the token's algorithm are tried; one that the token names, or each of them when it names none. */
+/* Tries the keys of the token's algorithm: those with its "kid", or all of them without one. */
 static enum jwt_fault check_public(const struct jwt_keys *keys, const struct header *h, struct str text,
                                    struct str signature)
 {
@@ -179,8 +179,8 @@ static enum jwt_fault check_public(const struct jwt_keys *keys, const struct hea
     return fault;
 }
 
-/* `own`: the token says that Reclaim issued it, so only Reclaim's key counts, which is for HS256. The "kid" of an HS256
- * token means nothing here: there is one secret on either side. */
+/* `own`: the issuer is Reclaim, so only Reclaim's own key is used, which is for HS256. The "kid" of HS256 tokens is
+ * ignored, since there is one secret for each issuer. */
 static enum jwt_fault check_signature(const struct jwt_keys *keys, bool own, const struct header *h,
                                       const struct parts *p)
 {
@@ -223,7 +223,7 @@ static bool member_is(const json_t *object, const char *name, struct str wanted)
     return json_get_str(object, name, &text) == OK && str_eq(text, wanted);
 }
 
-static struct claims take_claims(const json_t *root, int64_t expires_us)
+static struct claims copy_claims(const json_t *root, int64_t expires_us)
 {
     struct claims c = {.expires_us = expires_us};
     struct str sub;
@@ -234,7 +234,7 @@ static struct claims take_claims(const json_t *root, int64_t expires_us)
     return c;
 }
 
-/* RFC 7519: "aud" is a text or a list of them. */
+/* RFC 7519: "aud" is a string or an array of strings. */
 static bool is_for(const json_t *root, struct str audience)
 {
     const json_t *all = json_object_get(root, "aud");
@@ -246,7 +246,7 @@ static bool is_for(const json_t *root, struct str audience)
     return member_is(root, "aud", audience);
 }
 
-static enum jwt_fault check_addressee(const struct jwt_keys *keys, bool own, const json_t *root)
+static enum jwt_fault check_issuer_and_audience(const struct jwt_keys *keys, bool own, const json_t *root)
 {
     struct str audience = own ? STR(JWT_OWN_NAME) : str_of(keys->audience);
     if (!own && keys->issuer[0] && !member_is(root, "iss", str_of(keys->issuer)))
@@ -266,7 +266,7 @@ static enum jwt_fault read_claims(const json_t *root, int64_t now_us, struct cla
         return JWT_EXPIRED;
     if (!e && now_us < not_before_us - JWT_LEEWAY_US)
         return JWT_NOT_YET;
-    *ret = take_claims(root, expires_us);
+    *ret = copy_claims(root, expires_us);
     return JWT_FINE;
 }
 
@@ -275,7 +275,7 @@ enum jwt_fault jwt_verify(const struct jwt_keys *keys, struct str token, int64_t
     struct parts parts;
     struct header header;
     unsigned char buffer[JWT_MAX];
-    if (!take_apart(token, &parts))
+    if (!split_token(token, &parts))
         return JWT_MALFORMED;
     enum jwt_fault fault = read_header(parts.header, &header);
     if (fault)
@@ -284,7 +284,7 @@ enum jwt_fault jwt_verify(const struct jwt_keys *keys, struct str token, int64_t
     if (!root)
         return JWT_MALFORMED;
     bool own = member_is(root, "iss", STR(JWT_OWN_NAME));
-    if ((fault = check_signature(keys, own, &header, &parts)) || (fault = check_addressee(keys, own, root)))
+    if ((fault = check_signature(keys, own, &header, &parts)) || (fault = check_issuer_and_audience(keys, own, root)))
         return fault;
     return read_claims(root, now_us, ret);
 }
@@ -324,21 +324,21 @@ static void write_claims(const struct jwt_grant *grant, struct buf *out)
 
 enum err jwt_sign(const struct digest *own, const struct jwt_grant *grant, struct buf *out)
 {
-    char json_room[512], token_room[1024];
-    struct buf json = buf_over(json_room, sizeof json_room), token = buf_over(token_room, sizeof token_room);
+    char json_bytes[512], token_bytes[1024];
+    struct buf json = buf_over(json_bytes, sizeof json_bytes), token = buf_over(token_bytes, sizeof token_bytes);
     write_claims(grant, &json);
     add_base64url(&token, STR("{\"alg\":\"HS256\",\"typ\":\"JWT\"}"));
     buf_addz(&token, ".");
     add_base64url(&token, buf_str(&json));
     if (!token.failed) {
-        struct digest mark = digest_hmac(own, buf_str(&token));
+        struct digest signature = digest_hmac(own, buf_str(&token));
         buf_addz(&token, ".");
-        add_base64url(&token, (struct str){(const char *)mark.bytes, sizeof mark.bytes});
+        add_base64url(&token, (struct str){(const char *)signature.bytes, sizeof signature.bytes});
     }
     struct str all = buf_str(&token);
     if (all.at)
         buf_add(out, all);
     enum err e = all.at ? out->failed : ERR_MEMORY;
-    secret_wipe(token_room, sizeof token_room);
+    secret_wipe(token_bytes, sizeof token_bytes);
     return e;
 }

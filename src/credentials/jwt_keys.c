@@ -14,12 +14,12 @@
 #include "credentials/base64url.h"
 
 #define JWKS_FILE_MAX ((size_t)128 << 10)
-/* Shorter moduli can be factored; longer ones only cost time, of which each token takes a share. */
+/* Shorter moduli can be factored; longer ones make each verification slow. */
 #define RSA_BYTES_MIN 256
 #define RSA_BYTES_MAX 1024
 #define RSA_EXPONENT_BYTES_MAX 4
 
-/* A member that must be base64url, as bytes. */
+/* Decodes a member in base64url. */
 static enum err member_bytes(const json_t *jwk, const char *name, unsigned char *into, size_t size, size_t *ret_len)
 {
     struct str text;
@@ -65,7 +65,7 @@ static EVP_PKEY *rsa_key(const json_t *jwk)
     return key;
 }
 
-/* OpenSSL refuses a point that is not on the curve. */
+/* OpenSSL checks that the point is on the curve. */
 static EVP_PKEY *ec_key(const json_t *jwk)
 {
     unsigned char point[1 + 2 * ES256_HALF] = {4}; /* uncompressed */
@@ -85,7 +85,7 @@ static EVP_PKEY *ec_key(const json_t *jwk)
     return key;
 }
 
-/* Whether the member is absent or this text: "use" and "alg" narrow a key's purpose, and so does a wrong type. */
+/* Whether the member is absent or has this value: "use", "alg" and "crv" restrict how a key may be used. */
 static bool allows(const json_t *jwk, const char *name, struct str wanted)
 {
     struct str text;
@@ -93,7 +93,7 @@ static bool allows(const json_t *jwk, const char *name, struct str wanted)
     return e == ERR_MISSING || (!e && str_eq(text, wanted));
 }
 
-/* Sets may hold keys for other purposes: ERR_MISSING for those, ERR_INPUT for one that is ours to use and broken. */
+/* ERR_MISSING for keys for other purposes, which a set may contain; ERR_INPUT for a malformed key. */
 static enum err read_jwk(const json_t *jwk, struct jwt_public_key *ret)
 {
     struct str type, kid = {0};
@@ -170,7 +170,7 @@ static enum err read_set(struct jwt_keys *keys, const char *path, struct why *wh
     return OK;
 }
 
-static enum err take_all(struct jwt_keys *keys, const struct jwt_sources *from, struct why *why)
+static enum err load_sources(struct jwt_keys *keys, const struct jwt_sources *from, struct why *why)
 {
     size_t len = from->secret ? strlen(from->secret) : 0;
     if (from->secret && (len < JWT_SECRET_MIN || len > JWT_SECRET_MAX))
@@ -192,8 +192,8 @@ enum err jwt_keys_new(const struct jwt_sources *from, struct jwt_keys **ret, str
     static _Atomic uint64_t serials;
     struct jwt_keys *keys = calloc(1, sizeof *keys);
     if (!keys)
-        return why_set(why, ERR_MEMORY, "no memory for the keys of tokens");
-    enum err e = take_all(keys, from, why);
+        return why_set(why, ERR_MEMORY, "no memory for the keys that verify tokens");
+    enum err e = load_sources(keys, from, why);
     if (e) {
         jwt_keys_free(keys);
         return e;

@@ -22,12 +22,12 @@ struct jwt_public_key {
 
 struct jwt_keys {
     uint64_t serial;
-    /* The secret taken in, nothing else yet: a copy of it starts each HMAC. */
+    /* HMAC states initialized with the keys; each verification uses a copy. */
     crypto_auth_hmacsha256_state own, secret;
     bool has_secret;
     size_t count;
     struct jwt_public_key keys[JWKS_KEYS_MAX];
-    char issuer[JWT_NAME_MAX + 1], audience[JWT_NAME_MAX + 1]; /* of other issuers' tokens; "": not looked at */
+    char issuer[JWT_NAME_MAX + 1], audience[JWT_NAME_MAX + 1]; /* for other issuers' tokens; "": not checked */
 };
 
 #endif

@@ -10,7 +10,7 @@
 #define BCRYPT_LEN 60
 #define BCRYPT_PASSWORD_MAX 72
 
-/* Of a random password that was thrown away, at Supabase Auth's own cost. */
+/* Hash of an unknown random password, at the cost that Supabase Auth uses. */
 static const char decoy[] = "$2a$10$ndOLcwbmqnK2cd/ITXyx4uA.p6oB3bEPhPKq.qkXjTP2XxOOl5pD6";
 
 /* "$2a$10$" and 53 characters. */
@@ -32,29 +32,29 @@ static enum err compare(const char *password, const char *hash, bool *ret_same)
     struct crypt_data *buffer = calloc(1, sizeof *buffer); /* 32 KiB: too much for a thread's stack */
     if (!buffer)
         return ERR_MEMORY;
-    const char *made = crypt_rn(password, hash, buffer, sizeof *buffer);
-    bool sound = made && strlen(made) == BCRYPT_LEN;
-    if (sound)
-        *ret_same = sodium_memcmp(made, hash, BCRYPT_LEN) == 0;
+    const char *computed = crypt_rn(password, hash, buffer, sizeof *buffer);
+    bool valid = computed && strlen(computed) == BCRYPT_LEN;
+    if (valid)
+        *ret_same = sodium_memcmp(computed, hash, BCRYPT_LEN) == 0;
     secret_wipe(buffer, sizeof *buffer);
     free(buffer);
-    return sound ? OK : ERR_SYSTEM;
+    return valid ? OK : ERR_SYSTEM;
 }
 
 enum err password_check(struct str password, struct str hash, bool *ret_matches)
 {
     bool usable = hash.at && is_usable(hash);
-    bool typable = password.at && password.len > 0 && !memchr(password.at, '\0', password.len);
-    char typed[BCRYPT_PASSWORD_MAX + 1] = "", stored[BCRYPT_LEN + 1];
-    if (typable)
-        memcpy(typed, password.at, password.len < BCRYPT_PASSWORD_MAX ? password.len : BCRYPT_PASSWORD_MAX);
+    bool acceptable = password.at && password.len > 0 && !memchr(password.at, '\0', password.len);
+    char truncated[BCRYPT_PASSWORD_MAX + 1] = "", stored[BCRYPT_LEN + 1];
+    if (acceptable)
+        memcpy(truncated, password.at, password.len < BCRYPT_PASSWORD_MAX ? password.len : BCRYPT_PASSWORD_MAX);
     memcpy(stored, usable ? hash.at : decoy, BCRYPT_LEN);
     stored[BCRYPT_LEN] = '\0';
 
     bool same = false;
-    enum err e = compare(typed, stored, &same);
-    secret_wipe(typed, sizeof typed);
+    enum err e = compare(truncated, stored, &same);
+    secret_wipe(truncated, sizeof truncated);
     if (!e)
-        *ret_matches = same && usable && typable;
+        *ret_matches = same && usable && acceptable;
     return e;
 }

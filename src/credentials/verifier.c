@@ -8,8 +8,8 @@
 #include "credentials/passwords.h"
 
 #define THREADS_MAX 8
-#define LOOK_NS (60 * NS_PER_S)
-#define WAITING_MAX 256 /* some ten seconds of work for two cores; more would only be answered too late */
+#define POP_NS (60 * NS_PER_S)
+#define WAITING_MAX 256 /* some ten seconds of work for two cores; clients would not wait longer */
 
 struct verifier {
     struct queue *queue;
@@ -17,12 +17,12 @@ struct verifier {
     int count;
 };
 
-static void *work(void *context)
+static void *run_checks(void *context)
 {
     struct verifier *verifier = context;
     for (;;) {
         void *item;
-        enum err e = queue_pop(verifier->queue, clock_ns() + LOOK_NS, &item);
+        enum err e = queue_pop(verifier->queue, clock_ns() + POP_NS, &item);
         if (e == ERR_CLOSED)
             return NULL;
         if (e)
@@ -38,7 +38,7 @@ struct verifier *verifier_start(int threads, struct why *why)
     struct verifier *verifier = calloc(1, sizeof *verifier);
     if (verifier && (verifier->queue = queue_new(WAITING_MAX))) {
         while (verifier->count < threads && verifier->count < THREADS_MAX &&
-               pthread_create(&verifier->threads[verifier->count], NULL, work, verifier) == 0)
+               pthread_create(&verifier->threads[verifier->count], NULL, run_checks, verifier) == 0)
             verifier->count++;
         if (verifier->count > 0)
             return verifier;

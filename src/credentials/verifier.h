@@ -1,5 +1,5 @@
-/* Password checks on threads of their own: each is tens of milliseconds of a core, and no database connection is to wait
- * for one. */
+/* Checks passwords on separate threads: each takes tens of milliseconds of a core, during which no database connection
+ * should be held. */
 #ifndef CREDENTIALS_VERIFIER_H
 #define CREDENTIALS_VERIFIER_H
 
@@ -7,16 +7,16 @@
 
 struct verifier;
 
-struct verification {          /* a member of what asks */
-    struct str password, hash; /* must live until it is told; an absent hash takes as long and matches nothing */
+struct verification {          /* embed it */
+    struct str password, hash; /* valid until `verified` is called; an absent hash takes as long and never matches */
     enum err err;
     bool matches;
-    void (*verified)(struct verification *v); /* on a verifier's thread, once */
+    void (*verified)(struct verification *v); /* called once, on a verifier's thread */
 };
 
 struct verifier *verifier_start(int threads, struct why *why) MUST_CHECK;
-void verifier_stop(struct verifier *verifier); /* after what is queued; NULL is fine */
-/* ERR_FULL when too many wait: `verified` is not called then. */
+void verifier_stop(struct verifier *verifier); /* completes queued checks first; NULL is fine */
+/* ERR_FULL if the queue is full: `verified` is then not called. */
 enum err verifier_ask(struct verifier *verifier, struct verification *v) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* Makes tokens and key sets of every kind, good and bad, by other means than the program's. */
+/* Creates valid and invalid tokens and key sets, with code independent of the program's. */
 #ifndef TESTS_UNIT_AUTH_FORGE_H
 #define TESTS_UNIT_AUTH_FORGE_H
 
@@ -29,7 +29,7 @@ static inline size_t base64url(const void *bytes, size_t len, char *into, size_t
     return strlen(into);
 }
 
-/* "header.payload", where the signature is still missing. */
+/* "header.payload", without the signature. */
 static inline size_t unsigned_token(const char *header, const char *payload, char *into, size_t size)
 {
     size_t at = base64url(header, strlen(header), into, size);
@@ -44,24 +44,24 @@ static inline const char *append_signature(char *token, size_t at, size_t size, 
     return token;
 }
 
-#define TOKEN_ROOM 32768
+#define TOKEN_MAX 32768
 
-/* Good until the next call but three. */
-static inline char *token_room(void)
+/* Four static buffers, used in turn. */
+static inline char *token_buffer(void)
 {
-    static char rooms[4][TOKEN_ROOM];
+    static char buffers[4][TOKEN_MAX];
     static unsigned next;
-    return rooms[next++ % 4];
+    return buffers[next++ % 4];
 }
 
 static inline const char *hs256_with(const char *header, const char *payload, const void *key, size_t key_len)
 {
-    char *token = token_room();
+    char *token = token_buffer();
     unsigned char mark[32];
     unsigned len = sizeof mark;
-    size_t at = unsigned_token(header, payload, token, TOKEN_ROOM);
+    size_t at = unsigned_token(header, payload, token, TOKEN_MAX);
     assert_non_null(HMAC(EVP_sha256(), key, (int)key_len, (unsigned char *)token, at, mark, &len));
-    return append_signature(token, at, TOKEN_ROOM, mark, sizeof mark);
+    return append_signature(token, at, TOKEN_MAX, mark, sizeof mark);
 }
 
 static inline const char *hs256(const char *payload)
@@ -86,35 +86,35 @@ static inline size_t sign(EVP_PKEY *key, const char *text, size_t len, unsigned 
 
 static inline const char *rs256(const char *header, const char *payload, EVP_PKEY *key)
 {
-    char *token = token_room();
+    char *token = token_buffer();
     unsigned char mark[1024];
-    size_t at = unsigned_token(header, payload, token, TOKEN_ROOM);
-    return append_signature(token, at, TOKEN_ROOM, mark, sign(key, token, at, mark, sizeof mark));
+    size_t at = unsigned_token(header, payload, token, TOKEN_MAX);
+    return append_signature(token, at, TOKEN_MAX, mark, sign(key, token, at, mark, sizeof mark));
 }
 
-/* r and s side by side, or, as other formats have it, in DER. */
+/* Signature as r and s concatenated (raw), or in DER. */
 static inline const char *es256(const char *header, const char *payload, EVP_PKEY *key, bool raw)
 {
-    char *token = token_room();
+    char *token = token_buffer();
     unsigned char der[128], pair[64];
-    size_t at = unsigned_token(header, payload, token, TOKEN_ROOM), len = sign(key, token, at, der, sizeof der);
+    size_t at = unsigned_token(header, payload, token, TOKEN_MAX), len = sign(key, token, at, der, sizeof der);
     if (!raw)
-        return append_signature(token, at, TOKEN_ROOM, der, len);
+        return append_signature(token, at, TOKEN_MAX, der, len);
     const unsigned char *from = der;
     ECDSA_SIG *signature = d2i_ECDSA_SIG(NULL, &from, (long)len);
     assert_non_null(signature);
     assert_int_equal(BN_bn2binpad(ECDSA_SIG_get0_r(signature), pair, 32), 32);
     assert_int_equal(BN_bn2binpad(ECDSA_SIG_get0_s(signature), pair + 32, 32), 32);
     ECDSA_SIG_free(signature);
-    return append_signature(token, at, TOKEN_ROOM, pair, sizeof pair);
+    return append_signature(token, at, TOKEN_MAX, pair, sizeof pair);
 }
 
-/* Members of a JSON Web Key: kty and its numbers; `more` stands behind them, with a comma before it. */
+/* Members of a JSON Web Key: kty and its numbers, then `more`, which begins with a comma. */
 static inline const char *jwk(EVP_PKEY *key, const char *more)
 {
-    static char rooms[4][4096];
+    static char buffers[4][4096];
     static unsigned next;
-    char *into = rooms[next++ % 4], a[2048], b[2048];
+    char *into = buffers[next++ % 4], a[2048], b[2048];
     unsigned char bytes[1024];
     if (EVP_PKEY_is_a(key, "RSA")) {
         BIGNUM *n = NULL, *e = NULL;
@@ -124,20 +124,20 @@ static inline const char *jwk(EVP_PKEY *key, const char *more)
         base64url(bytes, (size_t)BN_bn2bin(e, bytes), b, sizeof b);
         BN_free(n);
         BN_free(e);
-        snprintf(into, sizeof rooms[0], "{\"kty\":\"RSA\",\"n\":\"%.1500s\",\"e\":\"%.100s\"%s}", a, b, more);
+        snprintf(into, sizeof buffers[0], "{\"kty\":\"RSA\",\"n\":\"%.1500s\",\"e\":\"%.100s\"%s}", a, b, more);
     } else {
         size_t len;
         assert_int_equal(EVP_PKEY_get_octet_string_param(key, OSSL_PKEY_PARAM_PUB_KEY, bytes, sizeof bytes, &len), 1);
         assert_int_equal(len, 65);
         base64url(bytes + 1, 32, a, sizeof a);
         base64url(bytes + 33, 32, b, sizeof b);
-        snprintf(into, sizeof rooms[0], "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"%.50s\",\"y\":\"%.50s\"%s}", a, b,
+        snprintf(into, sizeof buffers[0], "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"%.50s\",\"y\":\"%.50s\"%s}", a, b,
                  more);
     }
     return into;
 }
 
-/* A file that holds the text; the caller unlinks it. */
+/* Creates a file with the text; the caller unlinks it. */
 static inline void write_temporary(const char *text, char path[64])
 {
     const char *under = getenv("TMPDIR");
@@ -153,7 +153,7 @@ static inline enum err keys_of_secret(const char *secret, struct jwt_keys **ret,
     return jwt_keys_new(&(struct jwt_sources){.own = &own_key, .secret = secret}, ret, why);
 }
 
-/* The keys of a set with this text. */
+/* Loads a key set with this text. */
 static inline enum err keys_of_text(const char *text, struct jwt_keys **ret, struct why *why)
 {
     char path[64];

@@ -40,7 +40,7 @@ static void what_is_not_a_key_is_seen_by_its_form(void **state UNUSED)
         assert_false(access_key_is_one(str_of(texts[i])));
 }
 
-/* Computed by another program: keys must go on working in every later version. */
+/* Computed by another program: hashes in existing databases must stay valid. */
 static void a_hash_follows_from_the_master_key_and_the_key(void **state UNUSED)
 {
     struct digest hash_key, other_key;

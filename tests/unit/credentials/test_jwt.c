@@ -6,12 +6,12 @@
 #define NOW_US (NOW_S * 1000000)
 #define USER "11111111-2222-4333-8444-5555aaaabbbb"
 #define HS "{\"alg\":\"HS256\"}"
-#define OWN ",\"iss\":\"reclaim\",\"aud\":\"reclaim\"" /* what Reclaim says of itself */
+#define OWN ",\"iss\":\"reclaim\",\"aud\":\"reclaim\"" /* issuer and audience of Reclaim's own tokens */
 
 static struct jwt_keys *secret_keys, *public_keys;
 static EVP_PKEY *rsa, *other_rsa, *ec, *other_ec;
 
-/* An unspoiled payload: an hour to go. */
+/* A valid payload that expires in an hour. */
 static const char *payload_with(const char *more)
 {
     static char text[1024];
@@ -21,7 +21,7 @@ static const char *payload_with(const char *more)
 
 static enum jwt_fault verify(const struct jwt_keys *keys, const char *token, struct claims *ret)
 {
-    /* A copy that ends where the memory does. */
+    /* A copy without a terminator, so that the sanitizer detects reads beyond it. */
     size_t len = strlen(token);
     char *copy = malloc(len ? len : 1);
     assert_non_null(copy);
@@ -80,7 +80,7 @@ static void an_admin_is_who_the_role_or_the_app_metadata_says(void **state UNUSE
         {",\"app_metadata\":{\"role\":\"service_role\"}", false},
         {",\"app_metadata\":\"admin\"", false},
         {",\"app_metadata\":{\"roles\":[\"admin\"]}", false},
-        /* People can write these themselves. */
+        /* Users can set these themselves. */
         {",\"user_metadata\":{\"role\":\"admin\"}", false},
         {",\"role\":\"anon\"", false},
     };
@@ -164,18 +164,18 @@ static void the_wrong_secret_or_a_changed_token_is_a_wrong_signature(void **stat
     const char *payload = payload_with("");
     check(secret_keys, hs256_with(HS, payload, "another secret, just as long as it is", 37), JWT_SIGNATURE);
     check(secret_keys, hs256_with(HS, payload, "", 0), JWT_SIGNATURE);
-    /* The signature of one payload under another. */
-    char spoiled[1024];
-    size_t at = unsigned_token(HS, payload_with(",\"role\":\"service_role\""), spoiled, sizeof spoiled);
-    snprintf(spoiled + at, sizeof spoiled - at, "%s", strrchr(hs256(payload_with("")), '.'));
-    check(secret_keys, spoiled, JWT_SIGNATURE);
+    /* The signature of another payload. */
+    char forged[1024];
+    size_t at = unsigned_token(HS, payload_with(",\"role\":\"service_role\""), forged, sizeof forged);
+    snprintf(forged + at, sizeof forged - at, "%s", strrchr(hs256(payload_with("")), '.'));
+    check(secret_keys, forged, JWT_SIGNATURE);
 
     /* Half a signature, one byte, none. */
     const char *whole = hs256(payload);
     size_t end = (size_t)(strrchr(whole, '.') - whole) + 1;
     for (size_t keep = 0; keep < 42; keep += 4) {
-        snprintf(spoiled, sizeof spoiled, "%.*s", (int)(end + keep), whole);
-        check(secret_keys, spoiled, JWT_SIGNATURE);
+        snprintf(forged, sizeof forged, "%.*s", (int)(end + keep), whole);
+        check(secret_keys, forged, JWT_SIGNATURE);
     }
 }
 
@@ -198,7 +198,7 @@ static void only_the_algorithm_of_a_key_is_accepted(void **state UNUSED)
     check(public_keys, hs256(payload), JWT_ALGORITHM);
 }
 
-/* What misled libraries that let the token say what its key is. */
+/* The algorithm confusion attack: HS256 with the public key as secret. */
 static void a_public_key_never_serves_as_a_secret(void **state UNUSED)
 {
     unsigned char der[1024], *at = der;
@@ -221,14 +221,14 @@ static void public_keys_verify_what_their_private_halves_signed(void **state UNU
     const char *payload = payload_with("");
     check(public_keys, rs256("{\"alg\":\"RS256\",\"kid\":\"r\"}", payload, rsa), JWT_FINE);
     check(public_keys, es256("{\"alg\":\"ES256\",\"kid\":\"e\"}", payload, ec, true), JWT_FINE);
-    /* Without a name each key of the algorithm is tried. */
+    /* Without a "kid" each key of the algorithm is tried. */
     check(public_keys, rs256("{\"alg\":\"RS256\"}", payload, rsa), JWT_FINE);
     check(public_keys, es256("{\"alg\":\"ES256\"}", payload, ec, true), JWT_FINE);
     check(public_keys, rs256("{\"alg\":\"RS256\"}", payload, other_rsa), JWT_SIGNATURE);
     check(public_keys, es256("{\"alg\":\"ES256\"}", payload, other_ec, true), JWT_SIGNATURE);
     check(public_keys, rs256("{\"alg\":\"RS256\",\"kid\":\"r\"}", payload, other_rsa), JWT_SIGNATURE);
     check(public_keys, es256("{\"alg\":\"ES256\",\"kid\":\"e\"}", payload, other_ec, true), JWT_SIGNATURE);
-    /* The name of a key of the other algorithm, and the other algorithm's signature. */
+    /* The "kid" of a key of the other algorithm, and the other algorithm's signature. */
     check(public_keys, rs256("{\"alg\":\"RS256\",\"kid\":\"e\"}", payload, rsa), JWT_UNKNOWN_KEY);
     check(public_keys, es256("{\"alg\":\"RS256\",\"kid\":\"r\"}", payload, ec, true), JWT_SIGNATURE);
     check(public_keys, rs256("{\"alg\":\"ES256\",\"kid\":\"e\"}", payload, rsa), JWT_SIGNATURE);
@@ -249,7 +249,7 @@ static void a_key_that_is_named_must_be_ours(void **state UNUSED)
     snprintf(header, sizeof header, "{\"alg\":\"RS256\",\"kid\":\"%s\"}", kid);
     check(public_keys, rs256(header, payload, rsa), JWT_UNKNOWN_KEY);
     check(public_keys, rs256("{\"alg\":\"RS256\",\"kid\":7}", payload, rsa), JWT_MALFORMED);
-    /* Supabase names its one secret too, and it is the only one. */
+    /* Supabase sets "kid" in HS256 tokens too; it is ignored. */
     check(secret_keys, hs256_with("{\"alg\":\"HS256\",\"kid\":\"any\"}", payload, SECRET, strlen(SECRET)), JWT_FINE);
 }
 
@@ -262,7 +262,7 @@ static void a_key_without_a_name_is_not_the_one_that_is_named(void **state UNUSE
     check(keys, rs256("{\"alg\":\"RS256\",\"kid\":\"\"}", payload_with(""), rsa), JWT_UNKNOWN_KEY);
     jwt_keys_free(keys);
 
-    /* While keys are being replaced both may have the same name. */
+    /* During key rotation both keys may have the same "kid". */
     assert_int_equal(keys_of_set(jwk(other_rsa, ",\"kid\":\"k\""), jwk(rsa, ",\"kid\":\"k\""), &keys, &why), OK);
     check(keys, rs256("{\"alg\":\"RS256\",\"kid\":\"k\"}", payload_with(""), rsa), JWT_FINE);
     check(keys, es256("{\"alg\":\"ES256\",\"kid\":\"k\"}", payload_with(""), ec, true), JWT_ALGORITHM);
@@ -280,11 +280,11 @@ static void an_es256_signature_is_two_numbers_of_32_bytes(void **state UNUSED)
         size_t at = unsigned_token(header, payload, token, sizeof token);
         check(public_keys, append_signature(token, at, sizeof token, bytes, len), JWT_SIGNATURE);
     }
-    memset(bytes, 0xff, sizeof bytes); /* beyond the group's order */
+    memset(bytes, 0xff, sizeof bytes); /* larger than the order of the group */
     char token[1024];
     size_t at = unsigned_token(header, payload, token, sizeof token);
     check(public_keys, append_signature(token, at, sizeof token, bytes, 64), JWT_SIGNATURE);
-    assert_int_equal(ERR_peek_error(), 0); /* nothing is left for others of this thread to stumble over */
+    assert_int_equal(ERR_peek_error(), 0); /* the thread's error queue is empty */
 }
 
 static void what_is_not_a_token_is_malformed(void **state UNUSED)
@@ -304,7 +304,7 @@ static void what_is_not_a_token_is_malformed(void **state UNUSED)
     }
 }
 
-/* Every character of a good token that is replaced by one outside the alphabet spoils it for good. */
+/* A valid token with any character replaced by one outside of the alphabet is refused. */
 static void base64_is_read_strictly(void **state UNUSED)
 {
     char token[2048], *at = token;
@@ -320,7 +320,7 @@ static void base64_is_read_strictly(void **state UNUSED)
         *at = was;
     }
     check(secret_keys, token, JWT_FINE);
-    /* 32 bytes end in a character with two unused bits: only the form in which they are 0 is the signature. */
+    /* The last character of 32 encoded bytes has two unused bits, which must be 0. */
     assert_non_null(strchr("AEIMQUYcgkosw048", at[-1]));
     at[-1]++;
     check(secret_keys, token, JWT_MALFORMED);
@@ -367,9 +367,9 @@ static void tokens_of_great_length_are_refused(void **state UNUSED)
 
     /* A signature longer than any key's. */
     static unsigned char mark[2000];
-    char *token = token_room();
-    size_t end = unsigned_token(HS, payload_with(""), token, TOKEN_ROOM);
-    check(secret_keys, append_signature(token, end, TOKEN_ROOM, mark, sizeof mark), JWT_MALFORMED);
+    char *token = token_buffer();
+    size_t end = unsigned_token(HS, payload_with(""), token, TOKEN_MAX);
+    check(secret_keys, append_signature(token, end, TOKEN_MAX, mark, sizeof mark), JWT_MALFORMED);
 }
 
 static void without_other_keys_only_reclaims_own_tokens_are_good(void **state UNUSED)

@@ -1,4 +1,4 @@
-/* Secrets and key sets as they are loaded; how tokens fare with them: test_jwt.c. */
+/* Loading secrets and key sets; test_jwt.c verifies tokens with them. */
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -143,7 +143,7 @@ static void a_broken_or_weak_key_stops_the_start(void **state UNUSED)
         snprintf(text, sizeof text, "{\"keys\":[{\"kty\":\"RSA\",\"n\":\"%s\",\"e\":\"%s\"}]}", n, exponents[i]);
         refused(text, "key 1 of");
     }
-    bytes[0] = 0; /* 2040 bits behind a zero */
+    bytes[0] = 0; /* a zero byte and 2040 bits */
     base64url(bytes, 256, n, sizeof n);
     snprintf(text, sizeof text, "{\"keys\":[{\"kty\":\"RSA\",\"n\":\"%s\",\"e\":\"AQAB\"}]}", n);
     refused(text, "key 1 of");

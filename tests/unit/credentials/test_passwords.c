@@ -5,10 +5,10 @@
 
 #include "../base/unit.h"
 
-/* Of "U*U", "correct horse" and so on, made by other programs: the test vectors of crypt_blowfish, and PostgreSQL's. */
+/* Hashes made by other programs: the test vectors of crypt_blowfish, and PostgreSQL's. */
 #define U_STAR_U "$2a$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"
 
-/* Hashing itself goes through here, so that it can be counted, and fail. */
+/* Replaces crypt_rn(), to count calls and to make them fail. */
 static int hashed;
 static char setting[64];
 static bool hashing_fails;
@@ -24,7 +24,7 @@ char *__wrap_crypt_rn(const char *phrase, const char *with, void *data, int size
 
 static bool matches_bytes(struct str password, struct str hash)
 {
-    bool matches = !hash.at; /* whatever stood there must be overwritten */
+    bool matches = !hash.at; /* must be overwritten */
     assert_int_equal(password_check(password, hash, &matches), OK);
     return matches;
 }
@@ -40,7 +40,7 @@ static void the_password_behind_a_hash_matches_and_no_other(void **state UNUSED)
     assert_false(matches("U*U*", U_STAR_U));
     assert_false(matches("U*", U_STAR_U));
     assert_false(matches("u*u", U_STAR_U));
-    /* The same through $2b$ and $2y$, which mean the same here. */
+    /* $2b$ and $2y$ are equivalent. */
     assert_true(matches("U*U", "$2b$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"));
     assert_true(matches("U*U", "$2y$05$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW"));
     assert_true(matches("\xff\xff\xa3", "$2y$05$/OK.fbVrR/bpIqNJ5ianF.CE5elHaaO4EbggVDjb8P19RukzXSM3e"));
@@ -71,7 +71,7 @@ static void an_empty_password_and_one_with_a_nul_match_nothing(void **state UNUS
     assert_false(matches_bytes((struct str){"\0", 1}, str_of(of_nothing)));
     assert_false(matches_bytes((struct str){"U*U\0U*U", 7}, str_of(U_STAR_U)));
     assert_false(matches_bytes((struct str){"U*U\0", 4}, str_of(U_STAR_U)));
-    /* In a longer text only the given bytes are the password. */
+    /* The password ends at its length, not at a NUL. */
     assert_true(matches_bytes((struct str){"U*U\0", 3}, str_of(U_STAR_U)));
 }
 
@@ -96,7 +96,7 @@ static void what_is_not_bcrypt_matches_nothing(void **state UNUSED)
         "$2a$15$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
         "$2a$31$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
         "$2a$99$CCCCCCCCCCCCCCCCCCCCC.E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
-        /* Unused bits of the salt set: no program writes that. */
+        /* Unused bits of the salt are set. */
         "$2a$05$CCCCCCCCCCCCCCCCCCCCC/E5YPO9kmyuRGyh0XouQYb4YMJKvyOeW",
         /* Other methods of crypt(). */
         "$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjlO/O817G3uBnIFNjnQJuesI68OTLiBFdcbYEdFCoEOfaS35inz1",
@@ -111,7 +111,7 @@ static void what_is_not_bcrypt_matches_nothing(void **state UNUSED)
     assert_false(matches_bytes(STR("U*U"), (struct str){with_nul, 60}));
 }
 
-/* Nobody can tell from the time whether an address is known, or has a password. */
+/* The time does not reveal whether an address is registered or has a password. */
 static void whatever_is_asked_one_hash_is_made(void **state UNUSED)
 {
     const struct {

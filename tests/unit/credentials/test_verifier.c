@@ -5,65 +5,65 @@
 
 #include "../base/unit.h"
 
-/* bcrypt of the password, as cheap as it gets. */
+/* bcrypt of the password, at the lowest cost. */
 #define HASH "$2b$04$PyDOIgvBvOuDd7H7zP/KbOrdOVLRACbKJ7wwSpluvP4rDia8cNbI6"
 #define PASSWORD "canary-password-94c2"
 
-struct asked {
+struct check {
     struct verification v;
-    sem_t *told;
+    sem_t *done;
     int times;
 };
 
 static void verified(struct verification *v)
 {
-    struct asked *a = OWNER_OF(v, struct asked, v);
+    struct check *a = OWNER_OF(v, struct check, v);
     a->times++;
-    sem_post(a->told);
+    sem_post(a->done);
 }
 
-static struct asked asked(sem_t *told, const char *password, const char *hash)
+static struct check check(sem_t *done, const char *password, const char *hash)
 {
-    return (struct asked){.v = {.password = str_of(password), .hash = str_of(hash), .verified = verified},
-                          .told = told};
+    return (struct check){.v = {.password = str_of(password), .hash = str_of(hash), .verified = verified},
+                          .done = done};
 }
 
 static void each_question_is_told_once_what_is_true_of_it(void **state)
 {
     (void)state;
     enum { COUNT = 24 };
-    sem_t told;
-    sem_init(&told, 0, 0);
+    sem_t done;
+    sem_init(&done, 0, 0);
     struct verifier *verifier = verifier_start(2, NULL);
     assert_non_null(verifier);
-    struct asked all[COUNT];
+    struct check all[COUNT];
     for (int i = 0; i < COUNT; i++) {
-        all[i] = asked(&told, i % 2 ? PASSWORD : "another", i % 3 ? HASH : NULL);
+        all[i] = check(&done, i % 2 ? PASSWORD : "another", i % 3 ? HASH : NULL);
         assert_int_equal(verifier_ask(verifier, &all[i].v), OK);
     }
     for (int i = 0; i < COUNT; i++)
-        sem_wait(&told);
+        sem_wait(&done);
     verifier_stop(verifier);
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(all[i].times, 1);
         assert_int_equal(all[i].v.err, OK);
         assert_int_equal(all[i].v.matches, i % 2 && i % 3);
     }
-    sem_destroy(&told);
+    sem_destroy(&done);
 }
 
 static void too_many_that_wait_are_refused_and_those_taken_are_told_before_it_stops(void **state)
 {
     (void)state;
     enum { COUNT = 400 };
-    static struct asked all[COUNT];
-    sem_t told;
-    sem_init(&told, 0, 0);
+    static struct check all[COUNT];
+    sem_t done;
+    sem_init(&done, 0, 0);
     struct verifier *verifier = verifier_start(1, NULL);
     assert_non_null(verifier);
     int taken = 0, refused = 0;
     for (int i = 0; i < COUNT; i++) {
-        all[i] = asked(&told, PASSWORD, HASH);
+        all[i] = check(&done, PASSWORD, HASH);
         enum err e = verifier_ask(verifier, &all[i].v);
         assert_true(e == OK || e == ERR_FULL);
         e ? refused++ : taken++;
@@ -74,7 +74,7 @@ static void too_many_that_wait_are_refused_and_those_taken_are_told_before_it_st
     for (int i = 0; i < COUNT; i++)
         times += all[i].times;
     assert_int_equal(times, taken);
-    sem_destroy(&told);
+    sem_destroy(&done);
 }
 
 static void nothing_to_stop_is_fine(void **state)
