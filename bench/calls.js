@@ -5,7 +5,7 @@ import { startCluster, startServer } from './lib/world.js';
 
 export const about = 'call set-ups admitted over HTTP, against pgbench with the same share lock and insert in one round trip, over as many connections';
 
-const connections = 16; // to the database, for both
+const connections = 16; // to the database, for both sides
 const callers = 64;
 const customers = 1000;
 
@@ -28,7 +28,7 @@ export async function bench(b) {
     [customers],
   );
   const times = b.smoke ? { warmMs: 100, runMs: 400 } : { warmMs: 1000, runMs: 5000 };
-  /** Each begins with the same tables. */
+  /** Every turn starts with the same tables. */
   const anew = async () => {
     await database.query('truncate reclaim.call_calls');
     await database.query('vacuum (analyze) reclaim.customer_customers');

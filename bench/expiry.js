@@ -64,12 +64,12 @@ async function check(database, count) {
   }
 }
 
-/** Instants at which tenths of the customers were through, and the server's memory by then. */
+/** When each tenth of the customers was done, and the server's memory at that time. */
 async function watch(server, count, progress) {
   const tenths = [];
   let seen = 0;
   while (tenths.length < 10) {
-    seen = progress(await Metrics.of(server)); // counting in the database would slow it down
+    seen = progress(await Metrics.of(server)); // counting in the database would slow the run down
     while (tenths.length < 10 && seen >= (count * (tenths.length + 1)) / 10)
       tenths.push({ at: performance.now(), bytes: residentBytes(server.pid) });
     await pause(count >= 100_000 ? 200 : 10);

@@ -16,7 +16,7 @@ const json = { 'Content-Type': 'application/json' };
 const sum = (values) => values.reduce((total, value) => total + value, 0);
 const others = (ended, status) => ended.broken + ended.refused + sum(Object.entries(ended.statuses).map(([one, count]) => (Number(one) === status ? 0 : count)));
 
-/** Refusals against an answer that decides nothing and is as long, from the same server. */
+/** Refusals, compared with a constant reply of the same length from the same server. */
 async function compareRefusals(b, database, times) {
   const server = await startServer(b.stage, database, { RECLAIM_LIMIT_PROBE: limit, RECLAIM_TEST_CONSTANT: '1' });
   const load = async (path) => {
@@ -30,7 +30,7 @@ async function compareRefusals(b, database, times) {
   b.measure('refusals per second', { rounds: found.ours, beside: [{ name: 'constant answers', values: found.peer }] });
 }
 
-/** Calls of each statement so far in this database, ours apart. */
+/** Number of calls of each statement in this database, without the benchmark's own. */
 async function statementCalls(database) {
   const rows = await database.query(
     `select s.queryid::text id, sum(s.calls)::float8 calls from public.pg_stat_statements s join pg_database d on d.oid = s.dbid
@@ -41,7 +41,7 @@ async function statementCalls(database) {
 
 const callsBetween = (first, last) => new Map([...last].map(([id, calls]) => [id, calls - (first.get(id) ?? 0)]).filter(([, calls]) => calls > 0));
 
-/** What refusals alone send to the database: statements beyond those of the same server, idle. */
+/** Statements caused by refusals: all statements minus those that an idle server sends. */
 async function countStatements(b, scope, database, times) {
   await database.query('truncate reclaim.rate_limits');
   const server = await startServer(scope, database, { RECLAIM_LIMIT_PROBE: limit });
@@ -56,13 +56,13 @@ async function countStatements(b, scope, database, times) {
   const sent = callsBetween(from, await statementCalls(database));
   const { answers } = await load.ended;
   await server.stop();
-  // What an idle server sends too goes by time, and may come a little oftener.
+  // Statements of an idle server depend on time, and their number may vary a little.
   const upkeep = (id) => (idle.has(id) ? 2 * idle.get(id) + 2 : 0);
   const caused = sum([...sent].map(([id, calls]) => Math.max(0, calls - upkeep(id))));
   return { answers, caused };
 }
 
-/** With the standard hold: others ask while one client floods. */
+/** With the standard hold: other clients send requests while one client floods. */
 async function honestMeanwhile(scope, database, size) {
   await database.query('truncate reclaim.rate_limits');
   const server = await startServer(scope, database, {

@@ -9,13 +9,13 @@ import { migrate, secretKey, startCluster, startServer } from './lib/world.js';
 
 export const about = 'decisions at the gate against a constant answer of the same server, and with a million frozen customers';
 
-const keyed = 1000; // active customers that keep asking
+const keyed = 1000; // active customers that send requests
 const callers = 64;
 const digits = 6;
 const anyKey = `rk_${'#'.repeat(digits)}${'k'.repeat(42 - digits)}A`;
 const keyOf = (n) => anyKey.replace(/#+/, String(n).padStart(digits, '0'));
 
-/** Customers with keys, one of them with a token too, beside so many frozen ones. */
+/** Customers with keys, one of them with a token too, and so many frozen customers. */
 async function world(b, cluster, frozen) {
   const database = await cluster.database(b.stage);
   await migrate(b.stage, database);
@@ -35,13 +35,13 @@ async function world(b, cluster, frozen) {
   return { server, database, token: { Authorization: `Bearer ${tokenOf({ sub: customers[0].owner })}` } };
 }
 
-/** What the server's threads have spent, in nanoseconds. */
+/** Processor time of the server's threads, in nanoseconds. */
 function spentBy(server) {
   const tasks = `/proc/${server.pid}/task`;
   return fs.readdirSync(tasks).reduce((sum, task) => sum + Number(fs.readFileSync(`${tasks}/${task}/schedstat`, 'utf8').split(' ')[0]), 0);
 }
 
-/** Answers per second; a few may not be the expected one, when a lease ran out or at the end. */
+/** Replies per second; a few may have another status, when a lease expired or at the end. */
 async function load(server, path, headers, times, spent = []) {
   const before = spentBy(server);
   const ended = await startLoad(server, { path, headers, callers, numbers: keyed, ...times }).ended;
@@ -58,7 +58,7 @@ const decisions = async (server) => {
   return { memory: by('memory'), database: by('database') };
 };
 
-/** Freezes one after another while others keep asking at the gate: from commit to answer, the 99th percentile in ms. */
+/** Freezes one after another during load at the gate: from commit to reply, the 99th percentile in ms. */
 async function freezeTimes({ server, database }, count) {
   const rows = await database.query('insert into reclaim.customer_customers (name) select $1 from generate_series(1, $2::int) returning id', ['Someone', count]);
   const asking = startLoad(server, { path: '/gate', headers: { 'X-API-Key': anyKey }, callers: 2, numbers: keyed, runMs: 600_000 });

@@ -9,17 +9,17 @@ import { anyAddress, filledDatabase, startCluster, startServer } from './lib/wor
 export const about = 'ten thousand answers, held on one event loop, leave on time and cost little memory';
 
 const latenessMetric = 'reclaim_http_release_lateness_seconds';
-const pool = 16 * 1024; // what libmicrohttpd sets aside for a connection
+const pool = 16 * 1024; // memory pool of a connection in libmicrohttpd
 const holdMs = 500;
 
 const request = { path: probePath, headers: { 'Content-Type': 'application/json' }, numbers: 12_500 };
 const lookUp = { ...request, body: `{"email":"${anyAddress}"}` };
-const refused = { ...request, body: '{"email":"person######"}' }; // no address: 400, held like any other answer
+const refused = { ...request, body: '{"email":"person######"}' }; // no address: 400, held like any other reply
 
 const full = { callers: 10_000, spreadMs: holdMs, warmMs: 2500, runMs: 8000 };
 const short = { callers: 500, spreadMs: holdMs, warmMs: 200, runMs: 600 };
 
-/** So many callers in all, of whom this share look a person up. */
+/** So many callers; this share of them look a person up. */
 function startCallers(server, share, { callers, ...times }) {
   const asking = Math.round(callers * share);
   const loads = [startLoad(server, { ...lookUp, ...times, callers: asking })];
@@ -27,7 +27,7 @@ function startCallers(server, share, { callers, ...times }) {
   return Promise.all(loads.map((load) => load.ended));
 }
 
-/** How many answers are held, looked at now and then until `over`. */
+/** Samples the number of held replies until `over`. */
 async function watchHeld(server, over) {
   const seen = [];
   for (let ended = false; !ended; ) {
@@ -48,7 +48,7 @@ async function holdMany(scope, database, share, size) {
     RECLAIM_PROBE_HOLD_MS: String(holdMs),
     RECLAIM_PROBE_HOLD_SIGMA_MS: '25',
   });
-  await startLoad(server, { ...lookUp, callers: 32, runMs: 2 * holdMs }).ended; // statements prepared, buffers there
+  await startLoad(server, { ...lookUp, callers: 32, runMs: 2 * holdMs }).ended; // prepares statements and allocates buffers
   const before = residentBytes(server.pid);
 
   const outside = startCallers(server, share, { ...size, runMs: size.runMs + 1000 });
@@ -58,7 +58,7 @@ async function holdMany(scope, database, share, size) {
   const held = await watchHeld(server, pause(size.runMs));
   const lateness = (await Metrics.of(server)).histogram(latenessMetric).since(first.histogram(latenessMetric));
   const loop = threads();
-  const memory = residentBytes(server.pid); // walks the server's memory: after the time measured, before the load ends
+  const memory = residentBytes(server.pid); // slow, so after the measured time; before the load ends
   if (lateness.count === 0) throw new Error('no answer was held');
 
   const ended = await outside;

@@ -7,12 +7,12 @@ export const about = 'two instances on one database with nothing to do: processo
 
 const leads = async (server) => (await Metrics.of(server)).value('reclaim_leader') === 1;
 
-/** The share of a core in per cent, and how often a thread was given the processor, per second. */
+/** The share of a core in per cent, and context switches to its threads per second. */
 async function cost(server, ms) {
-  const look = () => ({ at: performance.now(), spent: processorSeconds(server.pid), woken: wakeUps(server.pid) });
-  const before = look();
+  const sample = () => ({ at: performance.now(), spent: processorSeconds(server.pid), woken: wakeUps(server.pid) });
+  const before = sample();
   await pause(ms);
-  const now = look();
+  const now = sample();
   const seconds = (now.at - before.at) / 1000;
   return { share: (100 * (now.spent - before.spent)) / seconds, wakes: (now.woken - before.woken) / seconds };
 }

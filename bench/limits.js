@@ -11,7 +11,7 @@ import { anyAddress, filledDatabase, migrate, startCluster, startServer } from '
 export const about = 'decisions per second against two usual limiters on the same PostgreSQL, and who lets in too many';
 
 const callers = 100;
-const connections = 32; // to the database, for each contestant: more makes the peers slower
+const connections = 32; // to the database, for each side: the peers are slower with more
 const people = 10_000;
 
 const much = 100_000_000;
@@ -23,7 +23,7 @@ const twoTiers = { global: loose.global, ip: loose.ip };
 
 const peerFile = (name) => fileURLToPath(new URL(`peers/${name}`, import.meta.url));
 
-/** Those who decide. Each turn begins with nothing counted. */
+/** The limiters that are compared. Each turn starts with empty tables. */
 class Contest {
   constructor(database, times) {
     this.database = database;
@@ -91,7 +91,7 @@ class Contest {
     return this.#oursOverHttp(scope, { RECLAIM_LIMIT_PROBE: limit }, clients);
   }
 
-  /** A body that is no request is charged to two tiers, and looks nobody up. */
+  /** An invalid body counts against two tiers, and causes no look-up. */
   oursTwoTiers(scope, limit, clients) {
     return this.#oursOverHttp(scope, { RECLAIM_LIMIT_GLOBAL: limit, RECLAIM_LIMIT_IP: limit }, clients, { path: cleanupPath, body: '{}' });
   }
@@ -127,7 +127,7 @@ const names = {
   twoCalls: 'two calls',
   twoLimiters: 'two limiters of rate-limiter-flexible',
 };
-const goals = { calls: 5, flexible: 5, twoCalls: 5, twoLimiters: 5 }; // the others are shown
+const goals = { calls: 5, flexible: 5, twoCalls: 5, twoLimiters: 5 }; // the others are only shown
 
 async function decide(b, what, contestants) {
   const turns = Object.entries(contestants).map(([name, turn]) => [name, async (scope) => (await turn(scope)).per_second]);
@@ -179,7 +179,7 @@ async function decideOverHttp(b, contest) {
   });
 }
 
-/** One client, as many at the same time as there are callers, where five may. */
+/** One client whose limit is five, with as many concurrent requests as there are callers. */
 async function countOver(b, contest) {
   const once = { people: 1, once: true };
   const over = await b.turns(

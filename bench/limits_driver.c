@@ -1,5 +1,5 @@
-/* Asks the limits for decisions as requests do, without HTTP: so many callers, each asking again once it was told, on
- * one thread an instance. Instances share nothing but the database. */
+/* Requests decisions from the limits as HTTP requests do, without HTTP: so many callers, each requesting the next
+ * decision after the last, on one thread for each instance. Instances share only the database. */
 #include <getopt.h>
 #include <inttypes.h>
 #include <pthread.h>
@@ -36,8 +36,8 @@ struct instance {
     int64_t callers;
     struct tally tally;
 
-    pthread_mutex_t lock; /* for the callers that have been told */
-    pthread_cond_t told;
+    pthread_mutex_t lock; /* for the list of callers with a decision */
+    pthread_cond_t has_decided;
     struct caller *first, **last;
 };
 
@@ -63,15 +63,15 @@ static void decided(struct ticket *ticket)
     c->next = NULL;
     *in->last = c;
     in->last = &c->next;
-    pthread_cond_signal(&in->told);
+    pthread_cond_signal(&in->has_decided);
     pthread_mutex_unlock(&in->lock);
 }
 
-static struct caller *await_told(struct instance *in)
+static struct caller *await_decided(struct instance *in)
 {
     pthread_mutex_lock(&in->lock);
     while (!in->first)
-        pthread_cond_wait(&in->told, &in->lock);
+        pthread_cond_wait(&in->has_decided, &in->lock);
     struct caller *c = in->first;
     in->first = c->next;
     if (!in->first)
@@ -88,7 +88,7 @@ static uint64_t draw_person(struct instance *in)
     return in->draw % (uint64_t)in->plan->people;
 }
 
-/* From an address to a question, with all the hashing that a request costs. */
+/* Hashes the addresses as a request does. */
 static void ask(struct caller *c)
 {
     static const struct digest key = {{1}};
@@ -123,7 +123,7 @@ static void *keep_asking(void *context)
         ask(&callers[i]);
     }
     for (int64_t asking = in->callers; asking > 0;) {
-        struct caller *c = await_told(in);
+        struct caller *c = await_decided(in);
         int64_t now = clock_ns();
         if (p->once || (now >= p->measured_from_ns && now < p->stop_ns))
             count(&in->tally, c->ticket.verdict);
@@ -155,7 +155,7 @@ static void instance_open(struct instance *in, const struct plan *p, int64_t num
     in->callers = p->callers / p->instances + (number < p->callers % p->instances);
     in->last = &in->first;
     pthread_mutex_init(&in->lock, NULL);
-    pthread_cond_init(&in->told, NULL);
+    pthread_cond_init(&in->has_decided, NULL);
     in->pool = pool_start(&pool, &why);
     in->admission = admission_new();
     if (!in->pool || !in->admission || admission_open(in->admission, p->url, in->pool, &why))
@@ -168,18 +168,18 @@ static void instance_close(struct instance *in)
 {
     pool_stop(in->pool, clock_ns() + NS_PER_S);
     admission_free(in->admission);
-    pthread_cond_destroy(&in->told);
+    pthread_cond_destroy(&in->has_decided);
     pthread_mutex_destroy(&in->lock);
 }
 
 static noreturn void usage(void)
 {
     fputs("usage: limits_driver [OPTION...] DATABASE-URL\n"
-          "  --callers N        who ask at the same time (1)\n"
-          "  --people N         so many client and e-mail addresses (1)\n"
+          "  --callers N        concurrent callers (1)\n"
+          "  --people N         number of client and e-mail addresses (1)\n"
           "  --global, --ip, --email REQUESTS/SECONDS   the limits\n"
           "  --connections N    to the database, of each instance (16)\n"
-          "  --instances N      among whom the callers are divided (1)\n"
+          "  --instances N      the callers are divided among them (1)\n"
           "  --warm MS          time that is not measured (1)\n"
           "  --run MS           time that is measured (1000)\n"
           "  --once             each caller asks once, all at the same time\n"
@@ -270,7 +270,7 @@ static struct tally run(struct plan *p)
 int main(int argc, char **argv)
 {
     struct plan plan = {.callers = 1, .people = 1, .connections = 16, .instances = 1, .warm_ms = 1, .run_ms = 1000};
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody reads the result any more */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* the benchmark has ended */
     log_threshold(LOG_WARN);
     read_options(&plan, argc, argv);
     struct tally t = run(&plan);

@@ -1,7 +1,7 @@
-/* A load generator for benchmarks: so many connections, each sending its next request once the last is answered.
+/* A load generator for benchmarks: so many connections, each sending its next request after the reply to the last.
  *
- * Unlike wrk it spreads the first requests over a time. Answers that are held equally long come back as they went out:
- * ten thousand that start together would come in one burst a hold for ever, and measure that burst. */
+ * Unlike wrk it spreads the first requests over a time. Held replies keep the distribution of their requests: ten
+ * thousand connections that start together would send one burst per hold, and measure that burst. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <getopt.h>
@@ -46,7 +46,7 @@ struct load {
     struct tally tally;
 };
 
-static struct caller callers[CONNECTIONS_MAX]; /* takes memory only as far as it is used */
+static struct caller callers[CONNECTIONS_MAX]; /* pages are allocated on first use */
 
 static noreturn void fail(const char *what, const char *why)
 {
@@ -59,7 +59,7 @@ static bool measuring(const struct load *l, int64_t now)
     return now >= l->measured_from_ns && now < l->stop_ns;
 }
 
-/* How many wait, summed over the time measured. */
+/* Integral of the number of waiting connections over the measured time. */
 static void look_at_waiting(struct load *l, int64_t now)
 {
     int64_t from = l->looked_ns > l->measured_from_ns ? l->looked_ns : l->measured_from_ns;
@@ -86,7 +86,7 @@ static void caller_close(struct load *l, struct caller *c)
     c->state = CALLER_IDLE;
     if (c->fd < 0)
         return;
-    /* A reset instead of an end: no port stays in TIME_WAIT. */
+    /* Closes with a reset, so that no port stays in TIME_WAIT. */
     struct linger at_once = {.l_onoff = 1};
     setsockopt(c->fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
     close(c->fd);
@@ -121,7 +121,7 @@ static void caller_send(struct load *l, struct caller *c)
     ssize_t sent = send(c->fd, l->message.bytes, l->message.len, MSG_NOSIGNAL);
     if (sent == (ssize_t)l->message.len)
         return;
-    l->tally.broken++; /* a message fits the socket's buffer, so the connection is gone */
+    l->tally.broken++; /* a request fits into the socket's buffer, so the connection is closed */
     caller_close(l, c);
 }
 
@@ -154,8 +154,8 @@ static void caller_break(struct load *l, struct caller *c)
         caller_open(l, c);
 }
 
-/* Takes what was read after the head's bytes so far; false when it is no answer. */
-static bool take_head(struct caller *c)
+/* Parses the head received so far; false if it is not an HTTP response. */
+static bool parse_head(struct caller *c)
 {
     struct head head;
     size_t len;
@@ -193,7 +193,7 @@ static void caller_read(struct load *l, struct caller *c)
             c->body_left -= (size_t)got;
         else
             c->head_len += (size_t)got;
-        if (!c->reading_body && !take_head(c)) {
+        if (!c->reading_body && !parse_head(c)) {
             caller_break(l, c);
             return;
         }
@@ -220,7 +220,7 @@ static void caller_event(struct load *l, struct caller *c, uint32_t events)
         caller_read(l, c);
 }
 
-/* Opens those whose time has come; returns how many are open or were. */
+/* Opens connections that are due; returns how many have been opened. */
 static int64_t open_due(struct load *l, int64_t opened, int64_t now)
 {
     int64_t due =
@@ -334,7 +334,7 @@ static void raise_file_limit(int64_t connections)
 int main(int argc, char **argv)
 {
     static struct load l = {.draw = UINT64_C(0x9e3779b97f4a7c15)};
-    prctl(PR_SET_PDEATHSIG, SIGTERM); /* nobody reads the result any more */
+    prctl(PR_SET_PDEATHSIG, SIGTERM); /* the benchmark has ended */
     read_options(&l, argc, argv);
     if (!message_write(&l.message, &l.parts))
         fail("cannot write the request", "it is too large or has too many numbers");

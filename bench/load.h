@@ -1,4 +1,4 @@
-/* The load generator's parts: what is sent, and what came of it. */
+/* Parts of the load generator: requests, and statistics of the replies. */
 #ifndef BENCH_LOAD_H
 #define BENCH_LOAD_H
 
@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-/* A request's bytes. Each run of '#' becomes a number of that many digits whenever it is sent, so that its length stays. */
+/* The bytes of a request. Each run of '#' is replaced by a number of as many digits whenever it is sent. */
 #define HOLES_MAX 8
 struct message {
     char bytes[16384];
@@ -25,27 +25,27 @@ struct message_parts {
     const char *body; /* NULL: none */
 };
 
-/* False when the parts do not fit. */
+/* False if the parts do not fit. */
 bool message_write(struct message *m, const struct message_parts *parts);
 void message_number(struct message *m, uint64_t number);
 
-/* An answer's head. */
+/* The head of a reply. */
 struct head {
     int status;
     size_t body_len;
-    bool last; /* the connection ends with this answer */
+    bool last; /* the server closes the connection after this reply */
 };
 
-/* 1 when the head is whole (*ret_len long), 0 when more must come, -1 when it is no answer. */
+/* 1 if the head is complete (*ret_len bytes), 0 if it is not, -1 if it is not an HTTP response. */
 int head_read(const char *bytes, size_t len, struct head *ret, size_t *ret_len);
 
-/* Times by microseconds, exact to one part in 128. */
+/* A histogram of times in microseconds, exact to 1/128. */
 #define TIME_SLOTS ((size_t)128 * 40)
 struct tally {
     uint64_t answers, broken, reopened, refused;
     uint64_t statuses[600];
     uint64_t times[TIME_SLOTS];
-    double waiting_area; /* connections that wait for an answer, times seconds */
+    double waiting_area; /* connections waiting for a reply, times seconds */
     int waiting_least;
 };
 

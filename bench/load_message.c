@@ -66,7 +66,7 @@ static bool read_field(struct str line, struct head *head)
     }
     if (str_eq_nocase(name, STR("Connection")) && str_eq_nocase(value, STR("close")))
         head->last = true;
-    return !str_eq_nocase(name, STR("Transfer-Encoding")); /* no benchmark's answer is sent so */
+    return !str_eq_nocase(name, STR("Transfer-Encoding")); /* not supported: no benchmark needs it */
 }
 
 int head_read(const char *bytes, size_t len, struct head *ret, size_t *ret_len)

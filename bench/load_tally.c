@@ -11,7 +11,7 @@ static size_t slot_of(uint64_t us)
     return slot < TIME_SLOTS ? slot : TIME_SLOTS - 1;
 }
 
-/* The middle of the times that a slot stands for. */
+/* The middle of the slot's range. */
 static double slot_ms(size_t slot)
 {
     size_t shift = slot < 256 ? 0 : slot / 128 - 1;

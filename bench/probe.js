@@ -7,7 +7,7 @@ import { anyAddress, filledDatabase, startCluster, startServer } from './lib/wor
 export const about = 'check-email-status over HTTP, without hold and limit, against pgbench asking PostgreSQL the same directly';
 
 const callers = 100;
-const format = 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'; // a variable, since pgbench takes colons for its own
+const format = 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'; // a variable, since pgbench substitutes names after colons
 
 async function contest(b, cluster, people, times) {
   const database = await filledDatabase(b.stage, cluster, people);

@@ -18,7 +18,7 @@ const callers = 64;
 const digits = 6;
 const script = 'request_code.pgbench';
 
-/** The local mailbox takes the mails in a demonstration only, which runs on a private cluster of its own. */
+/** Only the demo has a local mailbox; it runs on a private cluster. */
 async function demonstrate(scope) {
   const server = await serve(scope, { args: ['--demo'], env: { RECLAIM_DATABASE_CONNECTIONS: String(connections) } });
   const { data } = postmasterOf(server);
@@ -28,7 +28,10 @@ async function demonstrate(scope) {
   return { server, database };
 }
 
-/** Orphans, and among a million people owners too. pgbench, which can count but not spell, has people of its own. */
+/**
+ * Orphans, and with a million people also owners. pgbench has separate people with numbers as addresses, since it
+ * cannot pad numbers.
+ */
 async function fill(database, { orphans, owners = 0, peers = 0 }) {
   await database.query(
     `insert into auth.users (email, email_confirmed_at, created_at)
@@ -54,23 +57,23 @@ async function ask(server, people, times) {
     callers,
     ...times,
   }).ended;
-  // Two at once for the same address: the second is refused, as it should be.
+  // Of two concurrent requests for the same address the second is refused.
   const { 200: sent = 0, 409: busy = 0, ...others } = ended.statuses;
   if (ended.broken + ended.refused > 0 || Object.keys(others).length > 0 || busy > sent / 5) throw new Error(`not answered: ${JSON.stringify(ended)}`);
-  // From the first request to the last mail: what is still to be mailed is not left to the peer's turn.
+  // Measured from the first request to the last mail, so that no mail is delivered during the peer's turn.
   const began = performance.now();
   await until('every mail delivered', async () => (await Metrics.of(server)).value('reclaim_work_in_memory') === 0);
   return sent / (ended.seconds + (performance.now() - began) / 1000);
 }
 
-/** What pgbench is to mail: letters like ours, as many at a time as ours were. */
+/** Mails for pgbench to insert: like Reclaim's, and as many in a transaction. */
 async function prepareLetters(database, batch) {
   const letter = '(select to_jsonb(m) - \'id\' - \'created_at\' from reclaim.mailbox m limit 1)';
   await database.query('create schema peer; create table peer.letters (letters text); alter table peer.letters alter letters set storage external');
   await database.query(`insert into peer.letters select jsonb_agg(${letter})::text from generate_series(1, $1::int)`, [batch]);
 }
 
-/** Mails that were put into the mailbox together have their transaction in common. */
+/** Mails inserted together have the same transaction id. */
 async function mailsAtATime(database) {
   const [{ mails, batches }] = await database.query('select count(*)::int mails, count(distinct xmin::text)::int batches from reclaim.mailbox');
   return Math.max(1, Math.round(mails / batches));
@@ -88,7 +91,7 @@ async function flows(b, people, times) {
     n: 0,
     people,
     batch,
-    clients: connections, // their turns to mail are spread, as ours come one by one
+    clients: connections, // their mails are spread, since Reclaim mails one batch at a time
     allowed_ms: 27000,
     left_ms: 30000,
     hash: 'ab'.repeat(32),
@@ -100,7 +103,7 @@ async function flows(b, people, times) {
     payload: `{"template":"cleanup-code","contract":"cleanup-v1","user_id":"7b1c9a54-30c5-4f0e-9a51-4a4f3ad0a0a1","salt":"${'cd'.repeat(16)}","correlation_id":"7b1c9a54-30c5-4f0e-9a51-4a4f3ad0a0a1"}`,
   };
   const peer = async () => {
-    // Twice as long as ours, since the time its connections need at first counts for it.
+    // Twice as long, since pgbench's time includes connecting.
     const rate = await pgbench(database, { script, clients: connections, seconds: Math.ceil((2 * times.runMs) / 1000), variables });
     await database.query('delete from reclaim.work_items where leased_by = 1');
     return rate;
@@ -110,7 +113,7 @@ async function flows(b, people, times) {
   b.measure('request-code a second', { rounds: found.ours, beside: [{ name: 'pgbench', values: found.peer }] });
 }
 
-/** The query that tells owners from orphans, asked alone, one connection, while the server is busy; its p95 in ms. */
+/** p95 in ms of the query that distinguishes owners from orphans, on one connection, during load. */
 async function companyQuery(database, people, count) {
   const text = fs.readFileSync(fileURLToPath(new URL(`peers/${script}`, import.meta.url)), 'utf8');
   const query = text.split('\n').find((line) => line.includes('has_company')).replace(':person', '$1');

@@ -12,7 +12,7 @@ export const about = 'events from the outbox to RabbitMQ, against the same publi
 const queue = 'bench';
 const mebibyte = 2 ** 20;
 
-/** A quorum queue for every event; a short one forgets the oldest, so that the broker itself stays as it is. */
+/** A quorum queue for every event; it is short and drops the oldest, so that the broker does not grow. */
 async function bindQueue(channel) {
   await channel.assertExchange(exchange, 'topic', { durable: true });
   await channel.assertQueue(queue, { durable: true, arguments: { 'x-queue-type': 'quorum', 'x-max-length': 20_000 } });
@@ -58,7 +58,7 @@ async function throughput(b, { database, broker, env, customers }) {
   b.measure('events per second', { rounds: ours, beside: [{ name: 'the loop', values: peer }] });
 }
 
-/** From the answer to the commit, to the delivery at a subscriber. */
+/** From the reply after the commit to the delivery at a subscriber. */
 async function delay(b, { database, broker, env, customers }) {
   const found = await b.rounds(5, async (number, scope) => {
     await database.query('truncate reclaim.event_outbox restart identity cascade');
@@ -68,7 +68,7 @@ async function delay(b, { database, broker, env, customers }) {
     const arrived = new Map();
     const { consumerTag } = await channel.consume(queue, (message) => arrived.set(message.properties.messageId, performance.now()), { noAck: true });
     const first = await change(database, customers[0]);
-    await until('the first delivery', () => arrived.has(first.id)); // it leads, and is connected
+    await until('the first delivery', () => arrived.has(first.id)); // the relay is leader, and connected
     const committed = new Map();
     for (let n = 0; n < (b.smoke ? 50 : 1000); n++) {
       const { id } = await change(database, customers[n % customers.length]);

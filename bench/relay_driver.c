@@ -1,4 +1,4 @@
-/* Publishes events to RabbitMQ as fast as it confirms them, without a database: what the relay is held against. */
+/* Publishes events to RabbitMQ as fast as it confirms them, without a database: the peer of the relay benchmark. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
-// Runs the benchmarks named, or all: every other script of this folder is one. A goal that was missed is told and ends
-// nothing; the exit code is 1 only when a benchmark could not be carried out.
+// Runs the named benchmarks, or all: every other script of this folder is one. Missed goals are reported; the exit code
+// is 1 only if a benchmark could not be run.
 //
-// A benchmark exports `about`, a line of words, and `bench(b)`, which measures with what lib/benchmark.js offers.
+// A benchmark exports `about`, one line of text, and `bench(b)`, which uses lib/benchmark.js.
 
 import fs from 'node:fs';
 import path from 'node:path';
@@ -25,7 +25,7 @@ function readArguments(args) {
   return { smoke, chosen: chosen.length > 0 ? chosen : names };
 }
 
-/** The tests' helpers would prefer a program with sanitizers. */
+/** Otherwise the tests' helpers choose the program with sanitizers. */
 function chooseProgram() {
   // Constant answers to compare with are in no release program: build/bench is configured with -Dtest_hooks=true.
   process.env.RECLAIM_PROGRAM ??= path.join(here, '../build/bench/src/reclaim');
@@ -56,7 +56,7 @@ async function run(name, smoke) {
   return b;
 }
 
-/** Apart from the tests' logs, which every ./dev test begins by removing. */
+/** Not in the tests' logs, which every ./dev test removes. */
 function chooseLogs() {
   if (process.env.RECLAIM_TEST_LOGS) return;
   process.env.RECLAIM_TEST_LOGS = path.join(here, '../build/bench-logs');
@@ -71,7 +71,7 @@ for (const name of chosen) {
   try {
     done.push(await run(name, smoke));
   } catch (fault) {
-    console.error(`${name}: could not be carried out: ${fault.stack}`);
+    console.error(`${name}: could not be run: ${fault.stack}`);
     process.exitCode = 1;
   }
 }

@@ -1,4 +1,4 @@
-// One benchmark's run: its rounds, what they measured against which limit, and the files that keep it.
+// One run of a benchmark: its rounds, their measures and limits, and the result files.
 
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -10,7 +10,7 @@ import { Stage } from '../../tests/service/lib/stage.js';
 import { barsPanel, roundsPanel, svg } from './plot.js';
 import { median, spread } from './stats.js';
 
-/** What only ran for execution must not replace what was measured. */
+/** Smoke runs must not overwrite measured results. */
 const resultsOf = (smoke) => path.join(repository, smoke ? 'build/bench-smoke' : 'bench/results');
 
 export function figure(value, unit = '') {
@@ -66,7 +66,7 @@ export class Benchmark {
     this.machine = machine();
   }
 
-  /** Runs `round(number, scope)` so many times, once when smoking; what it set up in its scope is taken down after each. */
+  /** Runs `round(number, scope)` so many times, once in a smoke run; its scope is closed after each. */
   async rounds(count, round) {
     const found = [];
     for (let number = 1; number <= (this.smoke ? 1 : count); number++) {
@@ -81,8 +81,8 @@ export class Benchmark {
   }
 
   /**
-   * All contestants turn by turn, so that whatever else the machine does hits each; who goes first changes. Each takes
-   * a scope and returns a number. Returns the numbers by round of each.
+   * Runs all contestants in turn, so that other load on the machine affects each; the order rotates. Each takes a scope
+   * and returns a number. Returns the numbers of each by round.
    */
   async turns(count, contestants, about = this.name) {
     const all = Object.entries(contestants);
@@ -96,15 +96,15 @@ export class Benchmark {
     return Object.fromEntries(all.map(([name]) => [name, found.map((round) => round[name])]));
   }
 
-  /** Ours and one peer; returns their ratios by round too. */
+  /** Ours and one peer; also returns their ratios by round. */
   async compare(count, { ours, peer }, about) {
     const found = await this.turns(count, { ours, peer }, about);
     return { ...found, ratios: found.ours.map((value, i) => value / found.peer[i]) };
   }
 
   /**
-   * Keeps a number of each round; the median is what the limit (`atMost` or `atLeast`, none when it only informs) is
-   * held against. `beside` shows other series of the same unit in its plot.
+   * Records a number of each round; their median is compared with the limit (`atMost` or `atLeast`), if there is one.
+   * `beside` shows other series of the same unit in its plot.
    */
   measure(name, { rounds, unit = '', atMost, atLeast, beside = [], plot = true }) {
     const limits = { atMost, atLeast, unit };
@@ -127,7 +127,7 @@ export class Benchmark {
     this.#panels.push(barsPanel({ title, bars }));
   }
 
-  /** Something a reader of the results must know; kept and told. */
+  /** A remark for readers of the results; stored and printed. */
   note(words) {
     this.notes.push(words);
   }

@@ -1,4 +1,4 @@
-// What a server tells at /metrics, in Prometheus' text format.
+// Reads a server's /metrics, in Prometheus' text format.
 
 import { ops } from '../../tests/service/lib/http.js';
 
@@ -27,7 +27,7 @@ export class Metrics {
     return this.samples.filter((one) => one.name === name && wanted.every(([k, v]) => one.labels[k] === v));
   }
 
-  /** A gauge or a counter, summed over the labels not asked for; 0 when it was never touched. */
+  /** A gauge or a counter, summed over the labels that are not given; 0 if absent. */
   value(name, labels) {
     return this.matching(name, labels).reduce((sum, one) => sum + one.value, 0);
   }
@@ -52,13 +52,13 @@ export class Histogram {
     return this.buckets.at(-1)?.upTo ?? 0;
   }
 
-  /** What came between two looks at the same metric. */
+  /** The difference between two readings of the same metric. */
   since(earlier) {
     const before = new Map(earlier.buckets.map(({ bound, upTo }) => [bound, upTo]));
     return new Histogram(this.buckets.map(({ bound, upTo }) => ({ bound, upTo: upTo - (before.get(bound) ?? 0) })));
   }
 
-  /** Interpolated inside its bucket, exact at the bounds; Infinity when it lies beyond the last. */
+  /** Interpolated inside its bucket, exact at the bounds; Infinity beyond the last. */
   quantile(q) {
     if (this.count === 0) return NaN;
     const wanted = q * this.count;

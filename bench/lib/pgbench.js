@@ -1,4 +1,4 @@
-// Runs PostgreSQL's own load generator: a script of ours by so many clients, each over a connection of its own.
+// Runs pgbench with one of our scripts and so many clients, each with its own connection.
 
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -10,8 +10,8 @@ const peers = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../pee
 const rate = /^tps = ([\d.]+) \(without initial connection time\)$/m;
 
 /**
- * Runs bench/peers/`script` prepared, with `variables`, by so many clients for so many whole seconds, or so many
- * `times` each. `searchPath` is the sessions'. Returns how often a second.
+ * Runs bench/peers/`script` with prepared statements and `variables`, for `seconds` or `times` by each client.
+ * `searchPath` is set in every session. Returns transactions per second.
  */
 export async function pgbench(database, { script, clients, seconds, times, variables = {}, searchPath }) {
   const args = ['-n', '-M', 'prepared', '-c', clients, '-j', Math.min(2, clients), '-f', path.join(peers, script)];

@@ -1,4 +1,4 @@
-// Small SVG plots: no background, and colours that read on a light page and on a dark one.
+// Small SVG plots without background, in colours for light and dark pages.
 
 const width = 640;
 const height = 190; // of a panel
@@ -45,7 +45,9 @@ function legend(names) {
     .join('');
 }
 
-/** A point a round for each series { name, values }, its median as a line, and the limit { at, words } if there is one. */
+/**
+ * A point a round for each series { name, values }, its median as a line, and the limit { at, words } if there is one.
+ */
 export function roundsPanel({ title, series, limit, median }) {
   const finite = series.flatMap(({ values }) => values).filter(Number.isFinite);
   const { y, marks } = axis(Math.max(...finite, limit?.at ?? 0));

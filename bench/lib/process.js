@@ -1,10 +1,12 @@
-// What the kernel knows of a running process.
+// Statistics of a running process from /proc.
 
 import fs from 'node:fs';
 
 export { processorSeconds, wakeUps } from '../../tests/service/lib/process.js';
 
-/** Bytes that lie in memory, shared libraries included. Walks the page tables: not while something is timed. */
+/**
+ * Resident bytes, including shared libraries. Slow, since the kernel walks the page tables: not during a measurement.
+ */
 export function residentBytes(pid) {
   const text = fs.readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
   return Number(/^Rss:\s+(\d+) kB$/m.exec(text)[1]) * 1024;
@@ -16,8 +18,8 @@ function schedule(pid, thread) {
 }
 
 /**
- * Watches how the threads of a process get the processor. What is returned tells, of the busiest thread since, which
- * share of the time it ran and which share it was ready to run and had to wait.
+ * Measures how the threads of a process are scheduled. The returned function gives, for the busiest thread since, the
+ * share of the time that it ran and the share that it waited for a processor.
  */
 export function watchThreads(pid) {
   const threads = fs.readdirSync(`/proc/${pid}/task`);

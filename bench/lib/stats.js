@@ -1,4 +1,4 @@
-// Numbers of several rounds, summed up.
+// Statistics over rounds.
 
 /** The value below which the share q of the values lies, interpolated. */
 export function quantile(values, q) {

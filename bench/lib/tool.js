@@ -1,4 +1,4 @@
-// Programs that benchmarks run: the bench's own, built in C, and those of PostgreSQL.
+// Programs that benchmarks run: the C programs of this folder, and those of PostgreSQL.
 
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -16,26 +16,26 @@ export function findTool(name) {
 }
 
 /**
- * Returns { ended, line, stop }: `ended` resolves to what the program printed, and rejects with its complaint if it
- * fails; `line` to the first line, once it is there.
+ * Returns { ended, line, stop }: `ended` resolves to the program's output, and rejects with its error output if it
+ * fails; `line` resolves to the first line.
  */
 export function start(program, args, { env = process.env } = {}) {
   const child = spawn(program, args.map(String), { stdio: ['ignore', 'pipe', 'pipe'], env });
   const forget = keepEnded(child.pid);
-  const said = { stdout: '', stderr: '' };
-  for (const name of ['stdout', 'stderr']) child[name].on('data', (part) => (said[name] += part));
+  const output = { stdout: '', stderr: '' };
+  for (const name of ['stdout', 'stderr']) child[name].on('data', (part) => (output[name] += part));
   const line = new Promise((resolve) => {
-    child.stdout.on('data', () => said.stdout.includes('\n') && resolve(said.stdout.split('\n', 1)[0]));
+    child.stdout.on('data', () => output.stdout.includes('\n') && resolve(output.stdout.split('\n', 1)[0]));
   });
   const ended = new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (code, signal) => {
       forget();
-      if (code === 0) resolve(said.stdout);
-      else reject(new Error(said.stderr.trim().slice(0, 2000) || `${path.basename(program)} ended with ${code ?? signal}`));
+      if (code === 0) resolve(output.stdout);
+      else reject(new Error(output.stderr.trim().slice(0, 2000) || `${path.basename(program)} ended with ${code ?? signal}`));
     });
   });
   const first = Promise.race([line, ended]);
-  for (const promise of [ended, first]) promise.catch(() => {}); // told to whoever awaits it, perhaps later
+  for (const promise of [ended, first]) promise.catch(() => {}); // a rejection is handled by the caller, possibly later
   return { ended, line: first, stop: () => child.kill() };
 }

@@ -1,16 +1,16 @@
-// What benchmarks run on: a PostgreSQL with people in it, and servers.
+// Set-up of benchmarks: a PostgreSQL with people in it, and servers.
 
 import { domain } from '../../tests/service/lib/people.js';
 import { Cluster } from '../../tests/service/lib/postgres.js';
 import { run, serve } from '../../tests/service/lib/reclaim.js';
 
-/** As durable as a real one, unlike the tests' clusters. */
+/** Durable like a production cluster, unlike the tests' clusters. */
 const settings = { fsync: 'on', full_page_writes: 'on', shared_buffers: '128MB' };
 
 export const startCluster = (scope, more = {}) => Cluster.create(scope, { settings: { ...settings, ...more } });
 
 const digits = 6;
-/** For the load generator: the number in the middle chooses the person. */
+/** For the load generator, which replaces # by a person's number. */
 export const anyAddress = `person${'#'.repeat(digits)}@${domain}`;
 
 /** A database with so many people in equal parts: unverified, verified orphans, owners of a company. */

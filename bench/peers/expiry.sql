@@ -1,5 +1,5 @@
--- The end of every customer whose grace is over, as plain statements over whole tables: what src/customers/expiry.c and
--- src/erasure/eraser.c do in batches, without their waiting for anybody. Measured by bench/expiry.js.
+-- Deletes every customer whose grace is over, with plain statements over whole tables: the work of
+-- src/customers/expiry.c and src/erasure/eraser.c, which use batches and wait for locks. Measured by bench/expiry.js.
 \set ON_ERROR_STOP on
 SET search_path = pg_catalog;
 BEGIN;

@@ -1,4 +1,4 @@
-// Limiters to compare with, both over PostgreSQL: each asks tier by tier and stops at the first that refuses.
+// Limiters to compare with, both on PostgreSQL: each checks tier by tier and stops at the first that refuses.
 
 import { createRequire } from 'node:module';
 
@@ -6,14 +6,14 @@ const require = createRequire(new URL('../../tests/package.json', import.meta.ur
 const pg = require('pg');
 const { RateLimiterPostgres } = require('rate-limiter-flexible');
 
-/** As long as Reclaim's, which are digests. */
+/** Keys of the same length as Reclaim's digests. */
 const keys = {
   global: () => 'global',
   ip: (person) => `ip:${String(person).padStart(64, '0')}`,
   email: (person) => `email:${String(person).padStart(64, '0')}`,
 };
 
-/** Each tier a call of a function that counts, then inserts: bench/peers/three_calls.sql. */
+/** One function call for each tier, which counts, then inserts: bench/peers/three_calls.sql. */
 function calls(pool, limits) {
   const asks = async (tier, [limit, seconds], person) => {
     const { rows } = await pool.query({
@@ -29,7 +29,7 @@ function calls(pool, limits) {
   };
 }
 
-/** The npm package; `remembers` has a process refuse whoever it saw use up a limit without asking again. */
+/** The npm package; with `remembers` a process caches refusals in memory. */
 function flexible(pool, limits, remembers) {
   const limiters = [];
   for (const [tier, [points, duration]] of Object.entries(limits)) {
@@ -52,8 +52,8 @@ function flexible(pool, limits, remembers) {
 const made = { calls, flexible };
 
 /**
- * Returns { admits(person), end() }. `limits` is { tier: [requests, seconds] }; the pool's connections are there before
- * this returns.
+ * Returns { admits(person), end() }. `limits` is { tier: [requests, seconds] }; the pool's connections are open when
+ * it returns.
  */
 export async function openLimiter({ name, connection, connections, limits, remembers = false }) {
   const pool = new pg.Pool({ ...connection, max: connections, idleTimeoutMillis: 0, options: '-c search_path=three_calls' });

@@ -1,5 +1,5 @@
-// A peer's limiter behind HTTP, a process a core. Takes one JSON object; prints its port once it serves. Answers with
-// the head and body of Reclaim's, and looks nobody up.
+// A peer's limiter behind HTTP, with one process for each core. Takes one JSON object; prints its port when it is
+// ready. Its replies have the head and body of Reclaim's, without a look-up.
 
 import cluster from 'node:cluster';
 import http from 'node:http';
@@ -35,7 +35,7 @@ function answer(response, status, body, more) {
   response.writeHead(status, { ...common, ...more, 'Content-Length': Buffer.byteLength(body) }).end(body);
 }
 
-/** Whoever asks is told apart by the forwarded address, as Reclaim is set up to do. */
+/** Clients are distinguished by the forwarded address, as in the settings of Reclaim. */
 async function serve() {
   const limiter = await openLimiter({ ...which, connections: Math.max(1, Math.floor(which.connections / processes)) });
   const server = http.createServer((request, response) => {

@@ -1,4 +1,4 @@
--- A limiter as it is often written: one call a tier, each of which counts, then inserts.
+-- A common implementation of a limiter: one call for each tier, which counts, then inserts.
 
 CREATE SCHEMA three_calls;
 
