@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Writes the C file that carries the SQL, the API description and pages inside the program.
+"""Writes the C file that embeds the SQL, the API description and pages into the program.
 
 usage: embed.py ROOT OUTPUT
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 PATTERNS = ["sql/*.sql", "sql/tables/*.sql", "sql/functions/set", "sql/functions/*/*.sql", "openapi/*.json", "web/**/*"]
 
-# A question mark is escaped as well: two of them in a row may begin a trigraph.
+# Escapes question marks too: two in a row may begin a trigraph.
 PLAIN = {byte for byte in range(0x20, 0x7F)} - set(b'"\\?')
 
 
@@ -33,7 +33,7 @@ def source(root):
     for name in names:
         data = (root / name).read_bytes()
         entries.append(f"{{{literal(name.encode()).strip()}, {{\n{literal(data)},\n    {len(data)}}}}},\n")
-    # An array must not be empty, so a nameless entry that is not counted ends it.
+    # C arrays cannot be empty: a last entry without a name is not counted.
     return (
         '#include "base/embedded.h"\n\n'
         f"const struct embedded embedded_files[] = {{\n{''.join(entries)}{{\"\", {{\"\", 0}}}},\n}};\n"

@@ -1,13 +1,14 @@
-// Runs test files of node:test, FILES_TOGETHER at a time, each in a process of its own that may take FILE_SECONDS. A file
-// whose set-up fails is ended at once. A file that says "// runs alone" runs after the others.
+// Runs test files of node:test, FILES_TOGETHER at a time, each in a separate process for at most FILE_SECONDS. A file
+// whose set-up fails is ended at once. A file that contains "// runs alone" runs after the others.
 //
-// A file that failed has failed. Only with CI=true it is run once more, alone: if it passes then, its tests count as
-// passed, and the file is listed as flaky.
+// Only with CI=true a failed file is run once more, alone: if it passes then, its tests count as passed, and the file
+// is listed as flaky.
 //
 // usage: node tools/node-tests.mjs LOG TALLY [--name PATTERN] FILE...
 //
-// LOG gets all output, and the directory LOG without its ending the output of each file, that of a first failure as
-// NAME.first.log. TALLY becomes "PASSED FAILED", followed by a line "flaky: FILE (TESTS)" for each flaky file.
+// Writes all output to LOG, and the output of each file to a directory named as LOG without its suffix, that of a first
+// failure as NAME.first.log. Writes "PASSED FAILED" to TALLY, followed by a line "flaky: FILE (TESTS)" for each flaky
+// file.
 import { spawn } from 'node:child_process';
 import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
@@ -30,13 +31,13 @@ class TestFile {
     this.alone = /^\/\/ runs alone\b/m.test(readFileSync(path, 'utf8'));
   }
 
-  /** Runs it to its end, whatever that is. */
+  /** Runs it until it ends or is killed. */
   async run() {
-    const words = this.#kept('log');
+    const output = this.#kept('log');
     const counts = this.#kept('json');
     rmSync(counts, { force: true });
     const began = performance.now();
-    const { code, shown, ended } = await this.#spawn(words, counts);
+    const { code, shown, ended } = await this.#spawn(output, counts);
     this.took = (performance.now() - began) / 1000;
     this.shown = shown;
     this.passed = 0;
@@ -44,13 +45,13 @@ class TestFile {
     try {
       ({ passed: this.passed, failed: this.failed } = JSON.parse(readFileSync(counts, 'utf8')));
     } catch {
-      // it did not come that far
+      // it ended before writing them
     }
     if (ended) {
-      // its failures are counted; the exit code is that of being ended
-    } else if (code === 124 || code === 137) this.#blame(`not done after ${seconds} s, or killed`);
-    else if (code !== 0 && this.failed.length === 0) this.#blame(`exit ${code}`);
-    appendFileSync(log, `=== ${this.path}, ${this.took.toFixed(1)} s\n${this.shown}${read(words)}\n`);
+      // its failures are counted; the exit code is that of the signal
+    } else if (code === 124 || code === 137) this.#addFailure(`not done after ${seconds} s, or killed`);
+    else if (code !== 0 && this.failed.length === 0) this.#addFailure(`exit ${code}`);
+    appendFileSync(log, `=== ${this.path}, ${this.took.toFixed(1)} s\n${this.shown}${read(output)}\n`);
     process.stdout.write(this.shown);
   }
 
@@ -67,15 +68,15 @@ class TestFile {
     return join(logs, this.name.replace(/\.test\.m?js$/, `.${ending}`));
   }
 
-  #blame(why) {
+  #addFailure(why) {
     this.failed.push(why);
     this.shown += `--- failed: ${this.path}: ${why}\n`;
   }
 
-  /** In a process group of its own, which ends with this process and when its time is over. */
-  #spawn(words, counts) {
+  /** In a separate process group, which is ended with this process and at the time limit. */
+  #spawn(output, counts) {
     const command = ['--pdeathsig', 'TERM', '--', 'timeout', '-k', '10', seconds, process.execPath, '--test', ...pattern];
-    command.push('--test-reporter=spec', `--test-reporter-destination=${words}`);
+    command.push('--test-reporter=spec', `--test-reporter-destination=${output}`);
     command.push(`--test-reporter=${reporter}`, '--test-reporter-destination=stdout', this.path);
     const env = { ...process.env, TALLY: counts };
     delete env.NODE_TEST_CONTEXT; // the tests of this program are themselves run by node:test
@@ -86,12 +87,12 @@ class TestFile {
       shown += part;
       if (ended || !`\n${shown}`.includes(`\n${setUpFailed}`)) return;
       ended = true;
-      endGroup(child.pid); // which timeout made: the file's process and what it started
+      endGroup(child.pid); // created by timeout: the file's process and its children
     };
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', take);
     return new Promise((resolve, reject) => {
       child.once('error', reject);
-      // Not 'close': a process left behind may hold the pipe open for ever.
+      // Not 'close': a process left running may keep the pipe open.
       child.once('exit', (code, signal) => setTimeout(() => resolve({ code: signal ? 137 : code, shown, ended }), 50));
     });
   }

@@ -1,6 +1,6 @@
-// Shows failures of node:test as they come and writes { passed, failed: [name] } to the file that TALLY names.
-// Suites and files are not counted, only what is inside them, unless they fail by themselves. When a `before` hook has
-// failed, the counts so far are written and the line `setUpFailed` is shown: the runner then ends the file.
+// Prints failures of node:test as they occur and writes { passed, failed: [name] } to the file $TALLY. Suites and files
+// are counted only if they fail themselves. After a failed `before` hook the counts so far are written and the line
+// `setUpFailed` is printed: the runner then ends the file.
 import { writeFileSync } from 'node:fs';
 import { basename } from 'node:path';
 
@@ -22,7 +22,7 @@ const isSetUp = (error) => error?.failureType === 'hookFailed' && error.message 
 export default async function* report(events) {
   let passed = 0;
   const failed = [];
-  const errors = new Map(); // what each file wrote to stderr, shown only when the file itself fails
+  const errors = new Map(); // stderr of each file, printed only if the file itself fails
   const write = () => writeFileSync(process.env.TALLY, JSON.stringify({ passed, failed }));
   for await (const { type, data } of events) {
     const skipped = data.skip !== undefined || data.todo !== undefined;
@@ -30,7 +30,7 @@ export default async function* report(events) {
       passed++;
     } else if (type === 'test:fail' && !skipped) {
       const { error } = data.details;
-      if (error?.failureType === 'subtestsFailed') continue; // shown already
+      if (error?.failureType === 'subtestsFailed') continue; // printed already
       failed.push(data.name);
       yield `--- failed: ${data.name}${place(data)}\n${describe(error)}\n`;
       if (isContainer(data)) yield (errors.get(data.file) ?? []).slice(-40).join('');

@@ -1,4 +1,4 @@
-# What every command of ./dev stands on: telling, packages, builds. Sourced with the checkout as working directory.
+# Used by every command of ./dev: output, packages, builds. Sourced with the checkout as working directory.
 # shellcheck shell=bash
 
 say() { printf '%s\n' "dev: $*"; }
@@ -7,7 +7,7 @@ die() {
     exit 1
 }
 
-# Keeps a command's words in build/logs/NAME.log and shows the end of them only when it fails.
+# Writes a command's output to build/logs/NAME.log and shows the end of it if the command fails.
 quietly() { # NAME COMMAND...
     local log=build/logs/$1.log code=0
     shift
@@ -18,7 +18,7 @@ quietly() { # NAME COMMAND...
     die "failed (exit $code): $*; all of its output is in $log"
 }
 
-# One at a time in this checkout: ninja and apt-get do not expect company.
+# Serializes ninja and apt-get in this checkout.
 alone() { # COMMAND...
     local fd
     mkdir -p build
@@ -41,7 +41,7 @@ is_installed() {
     [[ $(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null) == installed ]]
 }
 
-# Prints those of the sets' packages that this machine lacks.
+# Prints the packages of the sets that are not installed.
 missing_packages() { # SET...
     local entry command
     packages_of "$@" | while read -r entry; do
@@ -57,11 +57,11 @@ as_root=()
 
 need_packages() { # SET...
     local missing
-    command -v dpkg-query >/dev/null || { say "not a Debian machine: taking its packages for granted" && return; }
+    command -v dpkg-query >/dev/null || { say "not a Debian machine: packages are not checked" && return; }
     mapfile -t missing < <(missing_packages "$@")
     [[ ${#missing[@]} -gt 0 ]] || return 0
     if [[ $EUID -ne 0 ]]; then
-        # Without a terminal sudo cannot ask for a password, and would wait for one.
+        # Without a terminal sudo would wait for a password for ever.
         if command -v sudo >/dev/null && { [[ -t 0 ]] || sudo -n true 2>/dev/null; }; then
             as_root=(sudo)
         else
@@ -76,14 +76,14 @@ apt() {
     quietly apt "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -o DPkg::Lock::Timeout=300 "$@"
 }
 
-# In a subshell, whose end takes back what was set for the time of the installation, however it ends.
+# In a subshell, whose EXIT trap removes the policy file, however the installation ends.
 install_packages() ( # PACKAGE...
     apt update
     start_no_services
     apt install -y --no-install-recommends "$@"
 )
 
-# Debian starts servers as they are installed; Reclaim runs its own, and leaves the machine's ports alone.
+# Keeps Debian from starting servers when they are installed: Reclaim runs its own.
 start_no_services() {
     local policy=/usr/sbin/policy-rc.d
     [[ ! -e $policy ]] || return 0
@@ -99,7 +99,7 @@ need_npm_packages() {
     [[ $major -ge 18 ]] || die "the tests need Node 18 or newer; this is $(node --version)"
     if [[ ! -d tests/node_modules ]] || ! cmp -s tests/package-lock.json $stamp; then
         say "installing the npm packages of the tests"
-        [[ ! -L tests/node_modules ]] || rm tests/node_modules # npm does not go through a link
+        [[ ! -L tests/node_modules ]] || rm tests/node_modules # npm does not follow a link
         alone quietly npm npm ci --prefix tests
         cp tests/package-lock.json $stamp
     fi
@@ -107,7 +107,7 @@ need_npm_packages() {
 
 # --- builds ---
 
-# Configures build/NAME when it is new, was configured otherwise, or came here from another folder.
+# Configures build/NAME if it is new, has other options, or was moved here from another folder.
 configure() { # NAME MESON-OPTION...
     local name=$1
     shift

@@ -1,4 +1,4 @@
-# The stages of ./dev test, and the long runs that share their ways. Sourced by ./dev.
+# The stages of ./dev test, and the long runs. Sourced by ./dev.
 # shellcheck shell=bash
 
 all_stages=(lint unit threads service interleavings browser faults fuzz bench canary)
@@ -19,7 +19,7 @@ declare -A about=(
     [long-fuzz]="fuzzing, the long run"
 )
 
-# Some stages come with the files that they are about, and are passed over before.
+# Stages without files are skipped.
 stage_has_files() { # STAGE
     local part=${1#long-}
     case $part in
@@ -31,12 +31,12 @@ stage_has_files() { # STAGE
     esac >/dev/null
 }
 
-# --- running a command so that nothing of it stays behind ---
+# --- running a command and ending all of its processes ---
 
 child=
-run_id=$$.$RANDOM.$RANDOM # the mark, in the environment that tests hand down
+run_id=$$.$RANDOM.$RANDOM # in the environment of all processes of the run
 
-# Waits in a way that signals interrupt; the command has a process group of its own, and ends when this script does.
+# Waits so that signals interrupt it; the command has a separate process group, and is ended when this script ends.
 guarded() { # COMMAND...
     local code=0
     set -m
@@ -48,12 +48,12 @@ guarded() { # COMMAND...
     return "$code"
 }
 
-# The same, for no longer than a stage may take; then beside a PostgreSQL.
+# The same with the time limit of a stage; then with a PostgreSQL.
 stage_seconds=1500 file_seconds=300
 limited() { guarded timeout --foreground -k 60 "$stage_seconds" "$@"; }
 beside_postgres() { limited tools/with-postgres "$@"; }
 
-# What carries the run's mark, and programs built for tests whose parent is gone.
+# Processes with this run's TEST_RUN, and orphaned programs built for tests.
 still_running() {
     local pid
     grep -lsz "^TEST_RUN=$run_id\$" /proc/[0-9]*/environ | cut -d/ -f3
@@ -62,7 +62,7 @@ still_running() {
     done
 }
 
-# Ends what a stage left behind and says what that was; processes on their way out get a moment.
+# Kills and lists processes that a stage left running, after waiting for those that are about to exit.
 end_left_over() {
     local tries left pid
     for ((tries = 0; tries < 150; tries++)); do
@@ -95,8 +95,8 @@ on_exit() {
 # A test that fails once fails the run. Only with CI=true is a failing file or program run once more, alone.
 may_run_again() { [[ ${CI:-} == true ]]; }
 
-# Reads "PASSED FAILED" and the lines about flaky files from the tally that a runner wrote. A runner that ends badly has
-# failed, whatever it counted.
+# Reads "PASSED FAILED" and the lines about flaky files from the tally of a runner. A runner with another exit code than
+# 0 counts as failed, whatever its tally.
 count() { # EXIT-CODE
     local lines=()
     [[ ! -s $tally ]] || { read -r passed failed <"$tally" && mapfile -t lines < <(tail -n +2 "$tally"); }
@@ -147,10 +147,10 @@ meson_tests() { # BUILD SUITE [PATTERN]
     count $code
 }
 
-stage_unit() { meson_tests asan reclaim "$@"; } # a project's name is the suite of all its tests
+stage_unit() { meson_tests asan reclaim "$@"; } # meson's suite of all tests has the project's name
 stage_threads() { meson_tests tsan threaded "$@"; }
 
-# A pattern chooses files, or tests by name when no file is called so.
+# A pattern selects files, or tests by name if no file matches.
 node_tests() { # FOLDER [PATTERN]
     local code=0 files name=()
     mapfile -t files < <(cd "tests/$1" && compgen -G '*.test.js' | grep -F -- "${2:-}" | sort)
@@ -180,7 +180,7 @@ fuzz_targets() {
         [[ -f $target && -x $target ]] || continue
         name=${target##*/} words=()
         [[ ! -f tests/fuzz/dictionaries/$name.txt ]] || words=(-dict="tests/fuzz/dictionaries/$name.txt")
-        # New finds go to the first folder; what the repository keeps is only read.
+        # New inputs are written to the first folder; the corpus of the repository is only read.
         mkdir -p "build/corpus/$name" "tests/fuzz/corpus/$name"
         count_one "$name" guarded "$target" -seed=1 "$@" "${words[@]}" -artifact_prefix="build/corpus/$name-" \
             "build/corpus/$name" "tests/fuzz/corpus/$name"
@@ -257,7 +257,7 @@ one_stage() { # STAGE [PATTERN]
 test_environment() {
     local name
     for name in "${!RECLAIM_@}"; do
-        unset "$name" # a developer's own settings are not the tests'
+        unset "$name" # a developer's settings must not affect the tests
     done
     export RECLAIM_TEST_LOGS=$PWD/build/test-logs CMOCKA_MESSAGE_OUTPUT=STDOUT
     export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
@@ -281,7 +281,7 @@ run_stages() { # PART|all [PATTERN]
     [[ $part == all || -n ${about[$part]:-} ]] || die "there is no part '$part' of the tests; see ./dev help"
     mapfile -t chosen < <(choose "$part")
     for stage in "${chosen[@]}"; do
-        stage_has_files "$stage" || die "there are no files for the part '${stage#long-}' of the tests yet"
+        stage_has_files "$stage" || die "there are no files for the part '${stage#long-}' of the tests"
     done
     prepare "${chosen[@]}"
 
@@ -291,7 +291,7 @@ run_stages() { # PART|all [PATTERN]
     trap 'exit 130' INT
     trap 'exit 143' TERM
     trap 'exit 129' HUP
-    [[ $part != long-* ]] || stage_seconds=0 file_seconds=0 # as long as it takes
+    [[ $part != long-* ]] || stage_seconds=0 file_seconds=0 # no limit
     [[ $part == canary ]] || rm -rf build/test-logs
     mkdir -p build/test-logs build/logs
     test_environment

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""Counts the single tests inside unit-test programs, and shows those that failed.
+"""Counts the tests inside unit-test programs, and prints those that failed.
 
-usage: tally.py failed TESTLOG.json                  names the programs with failures, one a line, and shows these
-       tally.py sum TALLY TESTLOG.json AGAIN.json     counts; of a program in both, AGAIN.json's result counts
+usage: tally.py failed TESTLOG.json                  prints the names of programs with failures, and the failures
+       tally.py sum TALLY TESTLOG.json AGAIN.json     counts; for a program in both, AGAIN.json is used
 
-A TESTLOG.json is what `meson test` writes about the cmocka programs it ran; AGAIN.json need not exist. TALLY becomes
-"PASSED FAILED", followed by a line "flaky: PROGRAM (TESTS)" for each program that passed only the second time. A program
-that ends badly counts as one failure even if all its tests passed: sanitizers report at the end.
+TESTLOG.json is written by `meson test` for cmocka programs; AGAIN.json may be missing. Writes "PASSED FAILED" to TALLY,
+followed by a line "flaky: PROGRAM (TESTS)" for each program that passed only the second time. A program with an error at
+exit counts as one failure even if all its tests passed: sanitizers report at exit.
 """
 
 import json
@@ -25,7 +25,7 @@ def programs(log):
 
 
 def outcomes(words):
-    """Each test that began and how it ended; the summary, which names some again, is passed over."""
+    """Each test that began and its outcome; the summary, which repeats some names, is ignored."""
     running = None
     for line in words.splitlines():
         match = LINE.match(line)
@@ -39,11 +39,11 @@ def outcomes(words):
             yield running, match[1]
             running = None
     if running:
-        yield running, "FAILED"  # it took the program with it
+        yield running, "FAILED"  # the program crashed
 
 
 def judge(program):
-    """How many tests passed, and the names of those that failed."""
+    """The number of tests that passed, and the names of those that failed."""
     ends = list(outcomes(program.get("stdout", "")))
     well = program["result"] in ("OK", "EXPECTEDFAIL", "SKIP")
     if not ends:

@@ -3,9 +3,9 @@
 
 usage: rules.py
 
-A module says in its first line what it demands, and has check(tree), which yields findings. So that no rule dies
-unnoticed, each brings examples as trees of files: `broken`, which it must find fault with, and `sound`, which it must
-let pass. Both count as tests. The counts go to the file that TALLY names.
+A module states its rule in the first line of its docstring, and has check(tree), which yields findings. Each has
+examples as trees of files, so that a rule that stops working is detected: `broken` must yield findings, `sound` must
+not. Both count as tests. The counts are written to the file $TALLY.
 """
 
 import importlib
@@ -24,7 +24,7 @@ from tree import Tree  # noqa: E402
 def trials(rule, tree):
     for number, files in enumerate(rule.broken, 1):
         faults = list(rule.check(Tree(files)))
-        yield f"finds broken example {number}", [] if faults else [f"nothing wrong found with {files}"]
+        yield f"finds broken example {number}", [] if faults else [f"no findings in {files}"]
     for number, files in enumerate(rule.sound, 1):
         yield f"passes sound example {number}", list(rule.check(Tree(files)))
     yield "holds here", list(rule.check(tree))

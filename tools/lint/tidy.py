@@ -1,13 +1,13 @@
 #!/usr/bin/python3
-"""Runs clang-tidy over C files, leaving out those that were clean and have not changed since.
+"""Runs clang-tidy on C files, except those that were clean and have not changed since.
 
 usage: tidy.py FILE...
 
-The compile commands are build/asan's. A file's fingerprint covers its text, all headers of ours that it reaches, its
-command, the checks and clang-tidy's version; those of clean files are kept in build/tidy.
+The compile commands are build/asan's. A file's fingerprint covers its text, all headers of the repository that it
+includes, its command, the checks and clang-tidy's version; those of clean files are stored in build/tidy.
 
-clang-tidy falls back to its own few checks when it cannot read .clang-tidy, and looks content. So a program that breaks
-our rules is put before it first.
+If clang-tidy cannot read .clang-tidy, it uses a few default checks and reports no error. So it is run first on a
+program that violates the rules.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ def commands():
 
 
 def reached(path, seen):
-    """The file and the headers of ours that it includes, directly or not."""
+    """The file and the headers of the repository that it includes, directly or indirectly."""
     if path in seen or not path.exists():
         return seen
     seen.add(path)
@@ -52,7 +52,7 @@ BROKEN = "int NotOurName(int x)\n{\n    int y = x ? 1 : x;\n    return y / 0;\n}
 FINDINGS = ["readability-identifier-naming", "clang-analyzer-core.DivideZero"]
 
 
-def is_awake():
+def finds_violation():
     example = CLEAN.parent / "tidy-example.c"
     example.write_text(BROKEN)
     result = subprocess.run(
@@ -63,7 +63,7 @@ def is_awake():
     )
     if all(finding in result.stdout for finding in FINDINGS):
         return True
-    print("clang-tidy passes a program that breaks the rules; is .clang-tidy as it should be?")
+    print("clang-tidy reports nothing for a program that violates the rules; check .clang-tidy")
     print(result.stdout + result.stderr)
     return False
 
@@ -76,13 +76,13 @@ def tidy(path):
         text=True,
         check=False,
     )
-    words = result.stdout if result.stdout.strip() else result.stderr
-    return result.returncode == 0, words
+    output = result.stdout if result.stdout.strip() else result.stderr
+    return result.returncode == 0, output
 
 
 def main():
     CLEAN.mkdir(parents=True, exist_ok=True)
-    if not is_awake():
+    if not finds_violation():
         return 1
     known = commands()
     version = subprocess.run(["clang-tidy", "--version"], capture_output=True, check=True).stdout
@@ -92,13 +92,13 @@ def main():
 
     failed = 0
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for path, (clean, words) in zip(due, pool.map(tidy, due)):
+        for path, (clean, output) in zip(due, pool.map(tidy, due)):
             if clean:
                 marks[path].touch()
             else:
                 failed += 1
-                print(words, flush=True)
-    print(f"clang-tidy: {len(due)} files looked at, {len(marks) - len(due)} unchanged, {failed} with findings")
+                print(output, flush=True)
+    print(f"clang-tidy: {len(due)} files checked, {len(marks) - len(due)} unchanged, {failed} with findings")
     return 1 if failed else 0
 
 

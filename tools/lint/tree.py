@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-# Not the repository's own: these at its top, those anywhere.
+# Not part of the repository: at its top, and anywhere.
 TOP_LEFT_OUT = {"build", "reclaim-data", "bench/results"}
 LEFT_OUT = {".git", "node_modules", "__pycache__"}
 
@@ -28,7 +28,7 @@ class Tree:
         return cls(files, str(Path(root).resolve()))
 
     def matching(self, pattern):
-        """Pairs of path and text whose path wholly matches the regular expression."""
+        """Pairs of path and text whose whole path matches the regular expression."""
         return [(path, text) for path, text in self.files.items() if re.fullmatch(pattern, path)]
 
 
@@ -43,7 +43,7 @@ def code_only(text):
 
 
 def findings(path, text, pattern, message):
-    """`path:line: message` for each match; {0} in the message is what matched."""
+    """`path:line: message` for each match; {0} in the message is the match."""
     for match in re.finditer(pattern, text):
         line = text.count("\n", 0, match.start()) + 1
         yield f"{path}:{line}: {message.format(*match.groups() or [match[0]])}"

@@ -1,4 +1,4 @@
-"""Functions that invite a mistake are not called; the table says what to call instead."""
+"""Error-prone functions are not called; the table gives the replacement."""
 
 from tree import C_FILES, code_only, findings
 
@@ -16,7 +16,7 @@ INSTEAD = {
     "setjmp longjmp": "return an enum err",
 }
 
-# One clock, which tests can move.
+# Time comes from one module, so that tests can set the clock.
 CLOCKS = "clock_gettime gettimeofday time"
 CLOCK_HOME = "src/base/clock.c"
 

@@ -1,10 +1,10 @@
-"""A command that a minimal Debian lacks is used only when tools/packages.txt names a package that brings it."""
+"""A command that is not in a minimal Debian is used only if tools/packages.txt has a package that contains it."""
 
 import re
 
 LIST = "tools/packages.txt"
 
-# Commands outside debootstrap's minbase, each with the package that brings it, directly or by a dependency.
+# Commands outside debootstrap's minbase, each with the package that contains it or depends on it.
 PACKAGES = {
     "bc": "bc",
     "c++": "g++",
@@ -63,7 +63,7 @@ PACKAGES = {
     "zip": "zip",
 }
 
-# What programs in other languages than the shell run, and is part of minbase.
+# Commands of minbase that programs in other languages than the shell run.
 MINIMAL = {"/bin/sh", "bash", "id", "setpriv", "sleep"}
 
 SCRIPTS = r"dev|\.ci/run|(tools|tests|bench|deploy)/(?!.*node_modules).*"
@@ -82,7 +82,7 @@ def listed(tree):
 
 
 def uses(tree):
-    """Path and command of what scripts run by name."""
+    """Path of the script and command, for commands run by name."""
     for path, text in tree.matching(SCRIPTS):
         if path.endswith((".js", ".mjs")):
             pattern = NODE_COMMAND

@@ -1,11 +1,11 @@
-"""No file names the place of this checkout, or the folder around it: elsewhere there is none."""
+"""No file contains the path of this checkout or of its parent: it does not exist on other machines."""
 
 import re
 from pathlib import PurePosixPath
 
 from tree import findings
 
-# Folders that every machine has, and that texts may well speak of.
+# Folders that exist on every machine and may be mentioned.
 EVERYWHERE = {"/", "/home", "/mnt", "/opt", "/root", "/srv", "/tmp", "/usr/local/src", "/usr/src", "/var/tmp"}
 
 
@@ -14,7 +14,7 @@ def check(tree):
     places = [str(place) for place in (home, home.parent) if str(place) not in EVERYWHERE]
     for place in places:
         for path, text in tree.files.items():
-            yield from findings(path, text, rf"(?<![\w.~/-]){re.escape(place)}(?![\w.-])", "names this machine's {0}")
+            yield from findings(path, text, rf"(?<![\w.~/-]){re.escape(place)}(?![\w.-])", "contains this machine's {0}")
 
 
 broken = [

@@ -1,4 +1,4 @@
-"""No file names a package registry: the machine's own configuration does."""
+"""No file contains the host of a package registry: it is configured on each machine."""
 
 from tree import findings
 
@@ -10,7 +10,7 @@ HOSTS = (
 
 def check(tree):
     for path, text in tree.files.items():
-        yield from findings(path, text, HOSTS, "names the registry {0}")
+        yield from findings(path, text, HOSTS, "contains the registry {0}")
     for path, text in tree.matching(r"(.*/)?package-lock\.json"):
         yield from findings(path, text, r'"resolved": "(https?://[^"]+)"', "is resolved to {0}")
 

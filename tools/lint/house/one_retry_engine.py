@@ -1,4 +1,4 @@
-"""SKIP LOCKED stands in one file at most: retry engines multiply otherwise."""
+"""SKIP LOCKED is used in one file only: there is one work queue."""
 
 import re
 
@@ -6,7 +6,7 @@ import re
 def check(tree):
     users = [path for path, text in tree.matching(r"(src|sql)/.*") if re.search(r"skip\s+locked", text, re.I)]
     for path in users[1:]:
-        yield f"{path}: SKIP LOCKED again, after {users[0]}; use the work queue"
+        yield f"{path}: SKIP LOCKED is used in {users[0]} already; use the work queue"
 
 
 broken = [{"src/work/claim.c": '"... FOR UPDATE SKIP LOCKED"', "sql/functions/mail/mail_claim.sql": "for update skip\n locked"}]
