@@ -1,7 +1,7 @@
-// Money under random charges, freezes, recoveries, holds, retries and crashes, against a model that is told only what the
-// API answered: balances equal the sum of charges, no usage inside a freeze is charged, none from before is lost, nothing
-// is charged twice, and subscriptions are charged once for each period that is not frozen. ROUNDS says how many times 500
-// steps, SEED which ones.
+// Billing under random charges, freezes, recoveries, holds, retries and crashes, compared with a model that uses only
+// the API's replies: balances equal the sum of charges, no usage inside a freeze is charged, none from before is lost,
+// nothing is charged twice, and subscriptions are charged once for each period that is not frozen. ROUNDS times 500
+// steps, chosen by SEED.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -29,7 +29,7 @@ function randomFrom(seedOf) {
   };
 }
 
-/** Two instances on one database, and what happens to them. */
+/** Two instances on one database, and the faults injected. */
 class World {
   counts = { steps: 0, kills: 0, cuts: 0, outages: 0, retried: 0 };
   #names = 0;
@@ -51,7 +51,7 @@ class World {
     return server;
   }
 
-  /** A killed instance may leave a statement running; whoever repeats its request must not overtake that. */
+  /** A killed instance may leave a statement running, which must end before its request is repeated. */
   async #gone(name) {
     await this.sql(() =>
       until(`connections of ${name} gone`, async () => (await this.db.query('select from pg_stat_activity where application_name = $1', [name])).length === 0),
@@ -76,7 +76,7 @@ class World {
     }
   }
 
-  /** A statement that may be repeated, until it was answered. */
+  /** Repeats an idempotent statement until it succeeds. */
   async sql(run) {
     return until('the database', async () => [await run()], 120_000).then(([rows]) => rows);
   }
@@ -87,7 +87,7 @@ class World {
     return microsOf(now);
   }
 
-  /** Asks until there is an answer: as a program does whose server dies, with the same request. */
+  /** Repeats the same request until there is a reply, as a client does when its server is killed. */
   async ask(random, request) {
     const end = performance.now() + 120_000;
     for (;;) {
@@ -107,9 +107,9 @@ class World {
   }
 }
 
-/** A customer's whole life, one step after another; customers live beside each other. */
+/** The steps of one customer, in sequence; customers run concurrently. */
 class Life {
-  frozen = null; // since when, while it is
+  frozen = null; // since when, if frozen
   freezes = []; // { from, to, after, before }: `to` lies between the last two
   marks = []; // instants between steps: { at, frozen: index of its freeze, or null }
   done = {};
@@ -133,7 +133,7 @@ class Life {
     this.marks.push({ at: await this.world.now(), freeze: this.frozen === null ? null : this.freezes.length });
   }
 
-  /** Was it frozen at that mark: 'now' by the freeze that lasts, 'then' by one that is over, or not? */
+  /** Whether it was frozen at that mark: 'now' by the current freeze, 'then' by a former one, or not. */
   frozenAt({ freeze: index }) {
     if (index === null) return false;
     return index === this.freezes.length && this.frozen !== null ? 'now' : 'then';
@@ -143,7 +143,7 @@ class Life {
     return this.world.ask(this.random, (server) => charge(server, { billing_account_id: account.id, ...body }));
   }
 
-  /** One charge, and what must become of it. */
+  /** One charge, and its expected result. */
   async charge(mark) {
     const account = this.pick(this.accounts);
     const amount_micros = 1 + this.random(400);
@@ -162,7 +162,7 @@ class Life {
     }
   }
 
-  /** What was charged before is not charged again, and not with another amount. */
+  /** A repeated charge is not charged again, and refused with another amount. */
   async repeat() {
     const account = this.pick(this.accounts);
     const all = [...account.charges];
@@ -184,13 +184,13 @@ class Life {
   async recover() {
     const after = await this.world.now();
     const answer = await this.world.ask(this.random, (server) => recover(server, this.customer.id));
-    // 404: the answer to the first try was lost.
+    // 404: the reply to the first try was lost.
     assert.ok([200, 404].includes(answer.status), answer.body);
     this.freezes.push({ from: this.frozen, after, before: await this.world.now() });
     this.frozen = null;
   }
 
-  /** Charges beside a change: each is of before or of after, never of inside. */
+  /** Charges concurrent with a freeze or recovery: each counts as before or after it. */
   async race() {
     const account = this.pick(this.accounts.filter(({ subscribes }) => subscribes));
     const freezing = this.frozen === null;
@@ -203,7 +203,7 @@ class Life {
     await (freezing ? this.freeze() : this.recover());
     await Promise.all(charging);
     for (const body of bodies) {
-      // Asked again, it says for good whether it was charged; if not, it is now, or refused by the freeze.
+      // The repeated request gives the final result: charged before, charged now, or refused by the freeze.
       const answer = await this.send(account, body);
       if (answer.status === 403) {
         assert.ok(freezing || account.holds, answer.body);
@@ -232,7 +232,7 @@ class Life {
     account.filled += amount;
   }
 
-  /** A hold of another kind, put on or taken off; accounts with subscriptions have none, so that their schedule is known. */
+  /** Sets or releases a hold of another kind; not on accounts with subscriptions, so that their schedule is known. */
   async hold() {
     const account = this.accounts.find(({ subscribes }) => !subscribes);
     account.holds = !account.holds;
@@ -283,7 +283,7 @@ class Life {
     else await this[kind]();
   }
 
-  /** The API does not tell when a freeze ended: what the database says must fit what was seen. */
+  /** The API does not report when a freeze ended: the time in the database must agree with the observed ones. */
   async learnFreezes(account) {
     const rows = await this.world.db.query(
       'select reclaim.rfc3339(frozen_at) as frozen, reclaim.rfc3339(thawed_at) as thawed from reclaim.billing_freezes where billing_account_id = $1 order by frozen_at',
@@ -318,7 +318,7 @@ class Life {
     return all.length;
   }
 
-  /** The end: what the database holds is what was answered, to the last charge. */
+  /** Compares the database with the replies, charge by charge. */
   async assertTrue() {
     if (this.frozen !== null) await this.recover();
     let periods = 0;
@@ -356,7 +356,7 @@ describe(`money, ${steps} steps, seed ${seed}`, () => {
       lives.push(new Life(world, n, customer, accounts));
     }
     let going = true;
-    stageOf(t).after(() => (going = false)); // should the test fail in the middle
+    stageOf(t).after(() => (going = false)); // if the test fails
     const living = lives.map(async (life) => {
       await life.subscribe();
       while (going && world.counts.steps < steps) {

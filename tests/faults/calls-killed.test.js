@@ -1,4 +1,4 @@
-// An instance killed with -9 while it hangs up: what it began, another ends.
+// An instance killed with -9 while it hangs up calls: another instance completes that.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';

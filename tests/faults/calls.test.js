@@ -1,4 +1,4 @@
-// Calls under fault: set-up races freeze, at the API and at a real switch; many calls at once. ROUNDS says how often.
+// Calls under fault: set-up races freeze, at the API and at a real switch; many concurrent calls. ROUNDS rounds.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
@@ -27,7 +27,7 @@ const live = (customer) => db.query(`select id, status from reclaim.call_calls w
 
 const dialogsOf = async (number) => (await board.dialogs()).filter((dialog) => dialog.from_uri === `sip:${number}@example.com`);
 
-/** Many set-ups, of every kind and at two instances, while the customer is frozen. */
+/** Many set-ups of every kind at two instances, during a freeze of the customer. */
 async function raceAtTheApi(n) {
   const [customer, other] = [await addCustomer(db, { owner: false }), await addCustomer(db, { owner: false })];
   const group = randomUUID();
@@ -62,7 +62,7 @@ async function raceAtTheApi(n) {
   return answers.filter(({ status }) => status === 201).length;
 }
 
-/** Telephones that call while the customer is frozen. */
+/** Telephones that call during a freeze of the customer. */
 async function raceAtTheSwitch(n) {
   const customer = await addCustomer(db, { owner: false });
   const [number, bob] = [`racer${n}`, `bob${n}`];
@@ -108,7 +108,7 @@ describe('a flood', () => {
       );
       return rows[0].outcome;
     };
-    // At every moment one of the two holds the customer's row, unless it is kept from it.
+    // The sessions overlap, so that one of them has the customer's row locked at any time until the freeze gets it.
     const outcomes = [await setUp(sessions[0])];
     let freezing = true;
     const frozen = freeze(server, customer.id).finally(() => (freezing = false));
@@ -136,7 +136,7 @@ describe('many calls', () => {
     const began = performance.now();
     const caller = await board.phone('caller-talks', { caller: 'many', callee: 'bobs', calls: many, rate: 100, trace: false });
     const count = async (status) => (await db.query('select count(*)::int from reclaim.call_calls where customer_id = $1 and status = $2', [customer.id, status]))[0].count;
-    // A call that the machine was too slow for has ended by itself, and is not what this is about.
+    // On a slow machine a call may have timed out; it is ignored.
     await until('all of them talking', async () => (await count('progressing')) + (await count('hangup')) === many, 180_000);
     const talking = await count('progressing');
     t.diagnostic(`${talking} calls set up in ${Math.round(performance.now() - began)} ms`);

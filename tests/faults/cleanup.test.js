@@ -1,5 +1,5 @@
-// The clean-up under fault: races many times over, and servers killed with -9 between promise and delivery. ROUNDS says
-// how often, times ten for the races; SEED which moments.
+// The clean-up under fault: repeated races, and servers killed with -9 between commit and delivery. ROUNDS rounds,
+// times ten for the races; SEED determines the times.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -57,7 +57,7 @@ describe(`races, ${races} rounds`, () => {
   it('nor without a foreign key: whoever has a company before the user is deleted stays', async (t) => {
     const own = await cluster.database(t);
     await own.query('alter table companies drop constraint companies_owner_admin_uuid_fkey');
-    // Notes whether a company was there, committed, at the moment of each deletion.
+    // Records at each deletion whether a committed company existed.
     await own.query(
       `create table wronged (id uuid);
        create function note() returns trigger language plpgsql as $$ begin
@@ -147,7 +147,7 @@ describe(`kills, ${rounds} rounds`, () => {
   });
 });
 
-/** Nobody's transaction holds the address any more. */
+/** No transaction locks the address any more. */
 async function lockFree(db, email) {
   const [{ free }] = await db.query('select pg_try_advisory_xact_lock(reclaim.email_to_lock_id($1)) as free', [email]);
   return free;

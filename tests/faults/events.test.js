@@ -1,5 +1,5 @@
-// Events under fault: relays, the broker, both killed with -9, a leader that stops and returns, a network that is cut, all
-// at random moments under a stream of freezes and recoveries. ROUNDS says how often, times five, SEED which moments.
+// Events under fault: relays, the broker, or both killed with -9, a leader that is stopped and continued, a network
+// that is cut, at random times during freezes and recoveries. ROUNDS times five; SEED determines the times.
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
@@ -19,7 +19,7 @@ const cutMs = short ? 3000 : 60_000;
 const patienceMs = 240_000;
 let seed = Number(process.env.SEED ?? 20251115);
 
-/** Mulberry32: the same moments for the same seed. */
+/** Mulberry32: the same times for the same seed. */
 function random() {
   seed = (seed + 0x6d2b79f5) | 0;
   let t = Math.imul(seed ^ (seed >>> 15), 1 | seed);
@@ -28,7 +28,7 @@ function random() {
 }
 
 const stage = new Stage();
-const ledger = 'ledger'; // a queue that nobody reads meanwhile
+const ledger = 'ledger'; // a queue without a consumer during the faults
 let broker, db, mine, wire, customers;
 const servers = [];
 before(async () => {
@@ -44,7 +44,7 @@ before(async () => {
   await Consumer.start(stage, buildConsumer(stage), { amqpUrl: broker.url(), database: mine, queue: 'example.customers' });
   customers = await addCustomers(db, 36);
   await until('the consumer’s queue', async () => {
-    await turn(customers[0]); // until it is bound it gets nothing
+    await turn(customers[0]); // the queue receives nothing until it is bound
     return (await consumed(mine))[customers[0]];
   });
 });
@@ -54,14 +54,14 @@ async function startServer(n) {
   servers[n] = await serve(stage, { database: db, env: { ...env, RECLAIM_AMQP_URL: broker.url(wire.port) } });
 }
 
-/** Who leads, by what each said last; a server that was killed does not. */
+/** Whether a server leads, by its last log line about it; a killed one does not. */
 const leads = (server) => !server.exit && server.lines.filter(({ event }) => /leading$/.test(event ?? '')).at(-1)?.event === 'leading';
 const leader = () => until('a leader', () => servers.find(leads), patienceMs);
 
-const state = new Map(); // of each customer, as far as we were told
+const state = new Map(); // of each customer, according to the replies
 const headers = asAdmin();
 
-/** Freezes a customer or has it recover, by whichever server is up; true when that was answered, and was a change. */
+/** Freezes or recovers a customer by any running server; true if there was a reply and a change. */
 async function turn(customer) {
   const up = servers.filter((server) => !server.exit && !server.stalled);
   const before = state.get(customer) ?? 'active';
@@ -71,13 +71,13 @@ async function turn(customer) {
     state.set(customer, status === 200 ? next : 'unknown');
     return status === 200 && before !== 'unknown';
   } catch {
-    state.set(customer, 'unknown'); // killed meanwhile
+    state.set(customer, 'unknown'); // the server was killed
     await pause(20);
     return false;
   }
 }
 
-/** Turns customers, several at a time, until told to stop; returns how often that was answered. */
+/** Freezes and recovers customers, several at a time, until stopped; returns the number of replies. */
 async function stream(flow) {
   const makers = Array.from({ length: 12 }, async (_, maker) => {
     let made = 0;
@@ -123,7 +123,7 @@ const faults = {
   },
 };
 
-/** Empties the ledger until all wanted are seen; id → whose and which, in the order in which each came first. */
+/** Reads the ledger until all wanted events have arrived; id → customer and sequence, by first arrival. */
 async function readLedger(wanted) {
   const seen = new Map();
   const connection = await broker.connect();
@@ -142,9 +142,11 @@ async function readLedger(wanted) {
   return seen;
 }
 
-const ids = new Set(); // of all events that ever arrived
+const ids = new Set(); // of all events that have arrived
 
-/** All that was committed from this position on has arrived, in order per customer, and the consumer knows how it ended. */
+/**
+ * All events committed from this position on have arrived, in order per customer, and the consumer has the final state.
+ */
 async function assertNothingLost(since) {
   await until('all published', async () => (await db.query('select 1 from reclaim.event_outbox where published_at is null limit 1')).length === 0, patienceMs);
   const committed = await db.query('select id from reclaim.event_outbox where position > $1', [since]);

@@ -1,5 +1,5 @@
-// The end of customers under fault: expiry against recovery many times over, and servers killed with -9 in the middle of
-// a pass over many customers with fourteen participants. ROUNDS says how often, times 25 for the races; SEED which moments.
+// Deletion under fault: repeated races of expiry against recovery, and servers killed with -9 during a pass over many
+// customers with fourteen participants. ROUNDS rounds, times 25 for the races; SEED determines the times.
 
 import assert from 'node:assert/strict';
 import { after, before, it } from 'node:test';

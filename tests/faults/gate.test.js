@@ -1,6 +1,6 @@
-// Freezes under constant load on three instances, while the feed of one is cut, one is stopped and goes on, and the
-// database restarts: from a freeze's answer on none of them lets the customer through. ROUNDS of 25 freezes, 20 unless
-// told; SEED says which moments.
+// Freezes under constant load on three instances, while the database connection of one is cut, one is stopped and
+// continued, and the database restarts: after the reply to a freeze no instance lets the customer pass. ROUNDS of 25
+// freezes, by default 20; SEED determines the times.
 
 import assert from 'node:assert/strict';
 import http from 'node:http';
@@ -18,7 +18,7 @@ const freezes = 25 * Number(process.env.ROUNDS ?? 20);
 const network = ['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'];
 let state = Number(process.env.SEED ?? 20251028);
 
-/** Mulberry32: the same moments for the same seed. */
+/** Mulberry32: the same times for the same seed. */
 function random(below) {
   state = (state + 0x6d2b79f5) | 0;
   let t = Math.imul(state ^ (state >>> 15), 1 | state);
@@ -26,7 +26,7 @@ function random(below) {
   return ((t ^ (t >>> 14)) >>> 0) % below;
 }
 
-/** What the customers' own programs do meanwhile: ask, and ask again. */
+/** Load: clients of the customers that send requests repeatedly. */
 class Load {
   counts = { 200: 0, 403: 0, 503: 0, cut: 0 };
   wrong = [];
@@ -36,7 +36,7 @@ class Load {
     stageOf(scope).after(() => (this.over = true));
   }
 
-  /** Both credentials of a customer, at each instance, until told to leave. */
+  /** Sends both credentials of a customer to each instance, until stopped. */
   send(customer) {
     customer.told = this.instances.map(() => ({ passed: 0, refused: 0 }));
     customer.workers = this.instances.flatMap((instance, n) =>
@@ -71,7 +71,9 @@ class Load {
   }
 }
 
-/** Until it is answered, however often the database goes away; false when that took more than one try. */
+/**
+ * Repeats the request until there is a reply, despite outages of the database; false if that took more than one try.
+ */
 async function freezeFor(server, customer) {
   for (let tries = 1; ; tries++) {
     const answer = await freeze(server, customer.id).catch((fault) => {
@@ -145,7 +147,7 @@ describe(`the gate under faults, ${freezes} freezes`, () => {
       const ms = await freezeFor(instances[random(2)].server, customer);
       if (ms !== false) took.push(ms);
       await until('the customer refused at those awake', () => instances.every((each, i) => !each.awake || customer.told[i].refused > 1));
-      // It goes on asking through the next freeze.
+      // It continues during the next freeze.
       if (previous) await load.leave(previous);
       previous = customer;
       assert.deepEqual(load.wrong, []);

@@ -1,5 +1,5 @@
-// Kill -9 of instances, and PostgreSQL shut down at once or killed, under load: whoever was told to be let in is counted,
-// and nobody is let in beyond the limit. ROUNDS says how often, SEED which moments.
+// Kill -9 of instances, and PostgreSQL stopped immediately or killed, under load: every admitted request is counted,
+// and no client is admitted beyond its limit. ROUNDS rounds; SEED determines the times.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -16,20 +16,20 @@ const rounds = Number(process.env.ROUNDS ?? 3);
 const most = 40;
 const random = seeded(Number(process.env.SEED ?? 20251028));
 
-/** Many callers of one client after another, at both instances. */
+/** Many concurrent callers as one client after another, at both instances. */
 class Load {
-  acknowledged = new Map(); // key of a client: how often it was told to be let in
+  acknowledged = new Map(); // key of a client: number of replies that admitted it
   counts = { 200: 0, 429: 0, 503: 0, cut: 0 };
   #asked = 0;
   #client;
 
   constructor(scope, servers) {
-    stageOf(scope).after(() => (this.going = false)); // should the test fail in the middle
+    stageOf(scope).after(() => (this.going = false)); // if the test fails
     this.going = true;
     this.workers = Array.from({ length: 24 }, (_, n) => this.#work(() => servers[n % servers.length]));
   }
 
-  /** Another one each time the last may have been refused for a while. */
+  /** The next client, whenever the last may have been refused for a while. */
   #next() {
     if (this.#asked++ % (3 * most) === 0) this.#client = newClient();
     return this.#client;
@@ -42,7 +42,7 @@ class Load {
       try {
         answer = await probe(serverNow(), address('nobody'), from(client));
       } catch (fault) {
-        // A killed server cuts its connections; anything else is a wrong answer.
+        // A killed server closes its connections; anything else is an error.
         if (!['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(fault.code)) throw fault;
         this.counts.cut++;
         await pause(20);
@@ -63,7 +63,7 @@ class Load {
   }
 }
 
-/** Everyone who had been told so before the look is counted, and nobody too often. */
+/** Every request admitted before this read is counted, and no client beyond its limit. */
 async function assertRemembered(db, load) {
   const told = new Map(load.acknowledged);
   const rows = await until('the database answering', () => db.query('select key, sum(count)::int as n from reclaim.rate_limits group by key'));

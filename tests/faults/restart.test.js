@@ -1,5 +1,5 @@
-// Kill -9 of the server and of PostgreSQL at random moments, under load: nothing wrong is ever said, and all is well
-// again afterwards. ROUNDS says how often, SEED which moments.
+// Kill -9 of the server and of PostgreSQL at random times, under load: no reply is wrong, and the service recovers.
+// ROUNDS rounds; SEED determines the times.
 
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -30,7 +30,7 @@ async function addPeople(db) {
   ];
 }
 
-/** What may be said about each of them, whatever is going on: the truth, that part of it is not known, or 503. */
+/** The allowed replies about each of them during faults: the correct one, a partial one, or 503. */
 function assertTrue(answer, truth) {
   if (answer.status === 503) return;
   assert.equal(answer.status, 200, answer.body);
@@ -41,7 +41,7 @@ function assertTrue(answer, truth) {
 
 class Load {
   constructor(scope, serverNow, people) {
-    stageOf(scope).after(() => (this.going = false)); // should the test fail in the middle
+    stageOf(scope).after(() => (this.going = false)); // if the test fails
     this.counts = { answered: 0, unavailable: 0, cut: 0 };
     this.going = true;
     this.workers = Array.from({ length: 24 }, (_, n) => this.#work(serverNow, ...people[n % people.length]));
@@ -53,7 +53,7 @@ class Load {
       try {
         answer = await probe(serverNow(), email);
       } catch (fault) {
-        // A killed server cuts its connections; anything else is a wrong answer.
+        // A killed server closes its connections; anything else is an error.
         if (!['ECONNREFUSED', 'ECONNRESET', 'EPIPE', 'ETIMEDOUT'].includes(fault.code)) throw fault;
         this.counts.cut++;
         await pause(20);

@@ -1,7 +1,7 @@
-// What an answer says cannot be told from when it comes. Measured without jitter, which would hide a difference: at
-// least TIMING_ANSWERS answers of each kind, all kinds in turn, while mail providers take from nothing to three seconds.
-// Medians and 95th percentiles must not differ by 2 ms, with their 95 % intervals. A busy machine makes those wide:
-// then more answers are asked for, up to TIMING_MOST.
+// The time of a reply does not reveal its content. Measured without jitter, which would hide a difference: at least
+// TIMING_ANSWERS replies of each kind, all kinds in turn, while mail providers take from zero to three seconds. Medians
+// and 95th percentiles must not differ by 2 ms, with their 95 % intervals. These are wide on a busy machine: then more
+// replies are measured, up to TIMING_MOST.
 // runs alone
 
 import assert from 'node:assert/strict';
@@ -38,7 +38,7 @@ async function assertAlike(t, server, kinds, holdMs) {
   assert.fail(`told apart, or too much noise to say, after ${Object.values(found)[0].length} answers of each kind`);
 }
 
-/** One step is measured, the other is held longer and makes the crowd. */
+/** One step is measured; the other, with a longer hold, is the background load. */
 function timed(step, holdMs, hold, crowdHold, crowdBytes) {
   describe(`the time of an answer of the ${step}`, { skip }, () => {
     const stage = new Stage();

@@ -1,4 +1,4 @@
-// Billing from outside: accounts, charges and subscriptions, as a program with an admin's token asks for them.
+// Billing over the API: accounts, charges and subscriptions, with an admin's token.
 
 import { randomBytes } from 'node:crypto';
 
@@ -24,7 +24,7 @@ export const unsubscribe = (server, id, headers) => ask(server, 'DELETE', `/v1/b
 
 export const newReference = (name = 'usage') => `${name}-${randomBytes(6).toString('hex')}`;
 
-/** The database's clock: what billing goes by. */
+/** The database's clock, which billing uses. */
 export const clockOf = async (db) => (await db.query('select reclaim.rfc3339(clock_timestamp()) as now'))[0].now;
 
 export const balanceOf = async (db, account) =>
@@ -37,7 +37,7 @@ export const chargesOf = (db, account) =>
     [account.id],
   );
 
-/** Charges that no freeze of their account allows: there must be none, whatever happened. */
+/** Charges for time in which their account was frozen: there must be none. */
 export const chargesInsideFreezes = (db) =>
   db.query(
     `select c.* from reclaim.billing_charges c join reclaim.billing_freezes f using (billing_account_id)

@@ -1,4 +1,4 @@
-// Calls from outside, as a switch tells of them.
+// Calls over the API, as a switch reports them.
 
 import { randomUUID } from 'node:crypto';
 
@@ -16,7 +16,7 @@ const send = (server, method, path, body, headers = asAdmin(), more = {}) =>
   });
 
 export const ask = (server, body, headers, more) => send(server, 'POST', '/v1/calls', body, headers, more);
-/** Asks for a call of this customer. */
+/** Requests a call of this customer. */
 export const begin = (server, customer, more = {}, headers, options) =>
   ask(server, { customer_id: customer.id, direction: 'outgoing', source: '+15550100', destination: '+15550199', ...more }, headers, options);
 export const progress = (server, id, body, headers) =>

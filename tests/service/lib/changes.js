@@ -1,5 +1,5 @@
-// Customers who freeze and recover, as committed by SQL that does what the product's transaction does: row, version and
-// event together.
+// Freezes and recovers customers by SQL, with the same writes as the program's transaction: row, version and event
+// together.
 
 export async function addCustomers(db, count) {
   const rows = await db.query(
@@ -11,7 +11,7 @@ export async function addCustomers(db, count) {
 
 const types = { active: 'customer_recovered', frozen: 'customer_frozen', deleted: 'customer_deleted' };
 
-/** Turns a customer to the other state, or to the one given; returns its event's row. */
+/** Changes a customer to the other state, or to the given one; returns its event's row. */
 export async function change(db, id, status) {
   const [row] = await db.query(
     `with changed as (
@@ -27,7 +27,7 @@ export async function change(db, id, status) {
   return row;
 }
 
-/** id → { status, sequence }, as the database has them; only customers who have changed. */
+/** id → { status, sequence } in the database; only customers that have changed. */
 export async function states(db) {
   const rows = await db.query(
     `select c.id, c.status, (select max(sequence)::int from reclaim.event_outbox where customer_id = c.id) as sequence
@@ -36,7 +36,7 @@ export async function states(db) {
   return Object.fromEntries(rows.map(({ id, ...rest }) => [id, rest]));
 }
 
-/** What a consumer that keeps the last sequence per customer makes of events in the order of their arrival. */
+/** The state of a consumer that keeps the last sequence per customer, after events in the order of arrival. */
 export function fold(events) {
   const known = {};
   for (const { subject, sequence, data } of events)

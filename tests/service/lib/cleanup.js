@@ -1,4 +1,4 @@
-// The two steps of cleanup-orphaned-user from outside: asking, reading mails, and what both contracts promise.
+// The two steps of cleanup-orphaned-user over the API: requests, mails, and the expectations of both contracts.
 
 import assert from 'node:assert/strict';
 
@@ -11,15 +11,15 @@ import { serve } from './reclaim.js';
 export const cleanupPath = '/functions/v1/cleanup-orphaned-user';
 export const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Each error: its status, and its sentence; null where the document gives none. */
+/** Each error: its status and message; null where the document gives no message. */
 export const contracts = {
   'cleanup-v1': {
     malformed: '007',
-    gone: '001', // expired, used up or never asked for
+    gone: '001', // expired, used up or never requested
     lifeMs: 5 * 60_000,
     minutes: 5,
     code: /^[A-HJ-NP-Z2-9]{4}-[A-HJ-NP-Z2-9]{4}$/,
-    neverRight: 'IOIO-IOIO', // well-formed, and no code can ever be this
+    neverRight: 'IOIO-IOIO', // well-formed, but never generated as a code
     codeSent: 'Verification code sent to email',
     userDeleted: 'User deleted successfully',
     errors: {
@@ -96,7 +96,7 @@ export function assertDeleted(answer, contract, user) {
   return answer;
 }
 
-/** What stands for an address in Reclaim's tables. */
+/** The hash of an address in Reclaim's tables. */
 export const hashOf = (email) => emailKey('email', email).split(':')[1];
 
 export const logOf = (db, correlationId) =>
@@ -106,7 +106,7 @@ export const logOf = (db, correlationId) =>
     [correlationId],
   );
 
-/** The one row that a request left: failed, with its code. */
+/** The only row of a request: failed, with its error code. */
 export async function assertLogged(db, answer, email, step, number) {
   const rows = await logOf(db, answer.json.correlationId);
   assert.equal(rows.length, 1, JSON.stringify(rows));
@@ -129,7 +129,7 @@ export async function isThere(db, user) {
 export const moveCode = (db, email, by) =>
   db.query('update reclaim.verification_codes set expires_at = expires_at + $2::interval where email_hash = $1', [hashOf(email), by]);
 
-/** Asks for a code and reads it from the mail that came. */
+/** Requests a code and reads it from the mail. */
 export async function mailedCode(server, provider, email) {
   const nth = provider.mailsTo(email).length + 1;
   const answer = await requestCode(server, email);
@@ -143,7 +143,7 @@ export function wrong(code, n = 1) {
   return code.slice(0, -1) + alphabet[(alphabet.indexOf(code.at(-1)) + n) % alphabet.length];
 }
 
-/** A database, a provider, and a server of each contract; in a cluster of their own unless one is given. */
+/** A database, a provider, and a server of each contract; in a new cluster unless one is given. */
 export async function scene(stage, { cluster, env = {}, auth, only = Object.keys(contracts) } = {}) {
   cluster ??= await Cluster.create(stage);
   const db = await cluster.database(stage, { auth });

@@ -1,4 +1,4 @@
-// The example consumer, built and running as a team would run it.
+// Builds and runs the example consumer.
 
 import { execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
@@ -46,7 +46,7 @@ export class Consumer {
   }
 }
 
-/** id → { status, sequence }, as the consumer has them. */
+/** id → { status, sequence } in the consumer. */
 export async function consumed(db) {
   const rows = await db.query('select customer_id as id, status, sequence::int from customer_states order by customer_id');
   return Object.fromEntries(rows.map(({ id, ...rest }) => [id, rest]));

@@ -1,12 +1,12 @@
-// Many connections that ask the same again as soon as they are answered, in as little of this process's time as can be.
+// Many connections that repeat the same request after each reply, using little of this process's time.
 
 import net from 'node:net';
 
 import { stageOf, until } from './stage.js';
 
 export class Crowd {
-  counts = {}; // answers by status
-  waiting = 0; // requests without an answer
+  counts = {}; // replies by status
+  waiting = 0; // requests without a reply
   #sockets = [];
   #leaving = false;
 
@@ -29,7 +29,7 @@ export class Crowd {
       socket.write(bytes);
     };
     socket.on('data', (part) => {
-      const head = part.latin1Slice(0, 12); // an answer comes in one piece; a body that comes later starts otherwise
+      const head = part.latin1Slice(0, 12); // a reply arrives in one piece; a separate body does not start with a status line
       if (!head.startsWith('HTTP/1.1 ')) return;
       const status = head.slice(9);
       this.counts[status] = (this.counts[status] ?? 0) + 1;
@@ -39,13 +39,13 @@ export class Crowd {
     ask();
   }
 
-  /** So many more answers of that status as there are connections. */
+  /** Waits for as many more replies of that status as there are connections. */
   async answered(status) {
     const before = this.counts[status] ?? 0;
     await until(`answers ${status} to a crowd`, () => this.counts[status] >= before + this.#sockets.length);
   }
 
-  /** Asks no more, and goes once everyone has an answer. */
+  /** Sends no more requests, and closes the connections after the last replies. */
   async disperse() {
     this.#leaving = true;
     await until('an answer for everyone', () => this.waiting === 0, 30_000);

@@ -1,4 +1,4 @@
-// Customers from outside: people with accounts, their credentials, and what admins do to them.
+// Customers over the API: people with accounts, their credentials, and the actions of admins.
 
 import assert from 'node:assert/strict';
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
@@ -11,7 +11,7 @@ import { run, serve } from './reclaim.js';
 import { until } from './stage.js';
 
 export const jwtSecret = 'canary-jwt-secret-of-more-than-32-characters';
-/** bcrypt of canaryPassword, as cheap as it gets. */
+/** bcrypt of canaryPassword, at the lowest cost. */
 export const passwordHash = '$2b$04$PyDOIgvBvOuDd7H7zP/KbOrdOVLRACbKJ7wwSpluvP4rDia8cNbI6';
 
 const encoded = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
@@ -28,10 +28,10 @@ export const asUser = (id) => bearer(tokenOf({ sub: id }));
 export const asAdmin = () => bearer(tokenOf({ role: 'service_role' }));
 export const asKey = (key) => ({ 'X-API-Key': key });
 
-/** Customers hold their people's addresses, so these do not carry the mark that must never be stored. */
+/** Addresses without the marker that must not be stored, since customers contain addresses. */
 export const customerAddress = (name = 'customer') => `${name}.${randomBytes(4).toString('hex')}@customers.example.com`;
 
-/** A customer with the user who owns it: { id, user, email }. `password: false` makes a user who has none. */
+/** A customer with the user who owns it: { id, user, email }. `password: false` creates a user without one. */
 export async function addCustomer(db, { password = true, sso = false, owner = true, ...given } = {}) {
   const user = { id: randomUUID(), email: address('owner') };
   const customer = { id: randomUUID(), name: 'Someone', email: customerAddress(), phone_number: '+15550100', ...given };
@@ -92,7 +92,7 @@ export const auditOf = (db, customer) =>
     customer.id,
   ]);
 
-/** The customer once every layer that reports has told that it has the freeze. */
+/** The customer, once every layer that reports has applied the freeze. */
 export const frozenEverywhere = (server, id, layers = ['api']) =>
   until(`freeze heard by ${layers}`, async () => {
     const { json } = await show(server, id);
@@ -108,7 +108,7 @@ export function assertError(answer, status, error) {
 
 export const env = { RECLAIM_JWT_SECRET: jwtSecret, RECLAIM_LIMIT_LOGIN: 'off' };
 
-/** A database, a mail provider and a server that knows tokens. */
+/** A database, a mail provider and a server that accepts tokens. */
 export async function scene(stage, { cluster, settings = {}, auth } = {}) {
   cluster ??= await Cluster.create(stage);
   const db = await cluster.database(stage, { auth });

@@ -1,4 +1,4 @@
-// A look at the private cluster of a server under test, from outside.
+// Access to the private cluster of a server under test.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -33,7 +33,7 @@ export function postmasterOf(server) {
 
 export const clusterProcesses = (data) => processesIn(data);
 
-/** Where the private cluster takes connections. */
+/** Host and port of the private cluster. */
 export function connectionOf(data) {
   const lines = fs.readFileSync(path.join(data, 'postmaster.pid'), 'utf8').split('\n');
   return { host: lines[4], port: Number(lines[3]), user: 'reclaim', database: 'reclaim' };
@@ -48,7 +48,7 @@ export async function connectTo(scope, data) {
   return { query: async (sql, values) => (await client.query(sql, values)).rows, end: () => client.end() };
 }
 
-/** PostgreSQL's own log is part of what must not tell addresses. */
+/** PostgreSQL's log must not contain addresses either. */
 export function keepServerLog(data) {
   const log = path.join(path.dirname(data), 'server.log');
   assert.ok(fs.existsSync(log), log);

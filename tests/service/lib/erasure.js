@@ -1,4 +1,4 @@
-// The end of customers from outside: deleting, holding, expiring, and who erases what of them.
+// Deletion of customers over the API and the command line: deleting, legal holds, expiry, participants.
 
 import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
@@ -24,7 +24,7 @@ export const ledger = call('GET', '/erasure');
 export const preview = call('GET', '/erasure?preview=1');
 export const receipt = (server, id, participant, body, options) => call('POST', `/erasure/${participant}`)(server, id, { body, ...options });
 
-/** As if the customer had been frozen that long ago: 30 days and a minute are past the grace. */
+/** Moves the freeze that long into the past: 30 days and a minute are past the grace. */
 export const frozenSince = (db, customer, ago = '30 days 1 minute') =>
   db.query(`update reclaim.customer_customers set tm_deletion_scheduled = clock_timestamp() - $2::interval where id = $1`, [customer.id, ago]);
 
@@ -43,7 +43,7 @@ export const erased = (server, customer) =>
     return json.status === 'complete' && json;
   });
 
-/** One pass from the command line; how many it deleted. */
+/** Runs one pass from the command line; returns the number of deletions. */
 export async function expire(scope, db, ...args) {
   const done = await run(scope, ['expire', ...args], { database: db });
   assert.equal(done.code, 0, done.stderr);
@@ -51,12 +51,12 @@ export async function expire(scope, db, ...args) {
   return args.length ? lines : lines.at(-1).processed;
 }
 
-/** The services of a telephone company that keep something of a customer. */
+/** Services with data of a customer, as at a telephone company. */
 export const services = 'tag agent number flow campaign queue contact accesskey conversation call conference route storage billing'.split(' ');
 
 export const tableOf = (service) => `public.service_${service}`;
 
-/** A table for each service, registered, and nobody else: every other one only marks its rows. */
+/** A registered table for each service, and no other participants: every second one only marks its rows. */
 export async function addServices(scope, db, names = services) {
   await db.query('delete from reclaim.cascade_participants');
   for (const [n, name] of names.entries()) {
@@ -78,7 +78,7 @@ export async function fillServices(db, customer, rows = 2, names = services) {
     ]);
 }
 
-/** A customer that has everything a customer can have; `strings` is what must not be found afterwards. */
+/** A customer with every kind of data; `strings` must not be found afterwards. */
 export async function addPerson(scope, db, given = {}) {
   const mark = randomBytes(4).toString('hex');
   const customer = await addCustomer(db, {
@@ -103,7 +103,9 @@ const tablesOf = (db) =>
     where c.relkind in ('r', 'm') and n.nspname not in ('pg_catalog', 'information_schema') and n.nspname not like 'pg_toast%'
     order by 1`);
 
-/** Every table of every schema, each row as text with all its columns, bytea in hex: where one of the strings stands. */
+/**
+ * Searches every row of every table, all columns as text and bytea in hex; returns where one of the strings was found.
+ */
 export async function found(db, strings) {
   const needles = strings.flatMap((text) => [text, Buffer.from(text).toString('hex')]);
   const places = [];

@@ -1,4 +1,4 @@
-// What the tests of events share.
+// Helpers for the tests of events.
 
 import { request } from './http.js';
 import { parseMetrics } from './prometheus.js';

@@ -7,7 +7,7 @@ import { addMany, frozenSince, services, tableOf } from './erasure.js';
 import { serve } from './reclaim.js';
 import { pause, until } from './stage.js';
 
-/** A customer that was frozen is wholly as before, or wholly deleted; which of the two. */
+/** Asserts that a customer that was frozen is entirely as before or entirely deleted; returns which. */
 export async function assertWhole(db, customer, account) {
   const row = await rowOf(db, customer);
   const events = (await eventsOf(db, customer)).map(({ type }) => type);
@@ -30,12 +30,14 @@ export async function assertWhole(db, customer, account) {
   return 'deleted';
 }
 
-/** Recovery and the leader's pass meet at the boundary: the customer ends wholly active or wholly deleted. */
+/**
+ * Recovery races the leader's pass at the end of the grace: the customer is then entirely active or entirely deleted.
+ */
 export async function raceRecovery({ db, server }, random = Math.random) {
   const customer = await addCustomer(db);
   const account = await addBillingAccount(db, customer);
   await freeze(server, customer.id);
-  // The grace ends within the next pass or so; recovering is tried around then.
+  // The grace ends at about the next pass; recovery is attempted around then.
   await frozenSince(db, customer, `29 days 23 hours 59 minutes ${(60 - random() * 1.2).toFixed(3)} seconds`);
   await pause(random() * 2200);
   const answer = await recover(server, customer.id);
@@ -46,8 +48,8 @@ export async function raceRecovery({ db, server }, random = Math.random) {
 }
 
 /**
- * Servers that are killed in the middle of a pass over `count` customers with rows at every service. Afterwards all are
- * complete, and every receipt, event and audit row is there once.
+ * Kills servers during a pass over `count` customers with rows at every service. Afterwards all erasures are complete,
+ * and every receipt, event and audit row exists once.
  */
 export async function killPasses(scope, { db, env, count, kills, random = Math.random, deadlineMs }) {
   const batch = await addMany(db, count);

@@ -1,4 +1,4 @@
-// A mail provider on this machine: takes what Resend and SendGrid take, answers as told, remembers what it got.
+// A local mail provider with the APIs of Resend and SendGrid: replies by a script and records requests.
 
 import assert from 'node:assert/strict';
 import http from 'node:http';
@@ -6,7 +6,7 @@ import http from 'node:http';
 import { stageOf, until } from './stage.js';
 
 /**
- * How one request is answered, the last one of a script repeating itself:
+ * The reply to one request; the last one of a script is repeated:
  *   { status: 500 }                     with the provider's own kind of body
  *   { status: 200, body: 'garbage' }    with this body
  *   { delayMs: 3000 }                   after a while
@@ -41,7 +41,7 @@ const dialects = {
   },
 };
 
-/** One request: when it came, its headers and JSON, the mail in it, and how it was answered. */
+/** One request: its time, headers and JSON, the mail in it, and its reply. */
 class Attempt {
   constructor(request, body, dialect, step) {
     this.at = performance.now();
@@ -56,7 +56,7 @@ class Attempt {
     return status < 300 && !silent && !close && !cut;
   }
 
-  /** The code as it stands in the text part: eight symbols with a hyphen, or six digits. */
+  /** The code in the text part: eight symbols with a hyphen, or six digits. */
   get code() {
     return this.mail.text.match(/^ {4}(\S+)\r?$/m)?.[1];
   }
@@ -68,7 +68,7 @@ class Attempt {
 
 export class FakeProvider {
   attempts = [];
-  faults = []; // requests that a real provider would not have understood
+  faults = []; // requests that a real provider would have rejected
   #script = [fine];
   #served = 0;
 
@@ -99,13 +99,13 @@ export class FakeProvider {
     assert.deepEqual(this.faults, []);
   }
 
-  /** What makes the program use this provider. */
+  /** Settings that make the program use this provider. */
   get env() {
     const prefix = `RECLAIM_${this.kind.toUpperCase()}`;
     return { [`${prefix}_API_KEY`]: this.apiKey, [`${prefix}_URL`]: this.url, RECLAIM_MAIL_FROM: 'Reclaim <reclaim@example.com>' };
   }
 
-  /** How the next requests are answered, in order. */
+  /** Sets the replies to the next requests, in order. */
   answer(...script) {
     this.#script = script.length > 0 ? script : [fine];
     this.#served = 0;

@@ -1,4 +1,4 @@
-// A mail server on this machine that speaks just enough SMTP, and remembers what it got.
+// A local mail server with a minimal SMTP, which records mails.
 
 import net from 'node:net';
 
@@ -31,7 +31,7 @@ class Letter {
 
 export class FakeSmtp {
   letters = [];
-  recipientReply = '250 ok'; // what RCPT TO is told
+  recipientReply = '250 ok'; // the reply to RCPT TO
 
   static async start(scope) {
     const fake = new FakeSmtp();

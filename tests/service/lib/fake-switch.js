@@ -1,4 +1,4 @@
-// What a switch may answer that Kamailio itself seldom does: nothing, late, or nonsense.
+// A switch that replies late, not at all, or with invalid data, which Kamailio rarely does.
 
 import http from 'node:http';
 
@@ -24,7 +24,7 @@ export class FakeSwitch {
   static nonsense = Object.keys(nonsense);
   dialogs = new Map(); // SIP Call-ID: { state, tag }
   asked = [];
-  answers = 'well'; // or 'silence', 'close', or one of nonsense
+  answers = 'well'; // or 'silence', 'close', or a key of nonsense
 
   static async start(scope) {
     const fake = new FakeSwitch();
@@ -44,7 +44,7 @@ export class FakeSwitch {
     return { RECLAIM_SWITCH_RPC_URL: `http://127.0.0.1:${this.server.address().port}/RPC` };
   }
 
-  /** These calls are here, as their status says. */
+  /** Adds these calls, with their status. */
   has(calls) {
     for (const call of calls) this.dialogs.set(call.sip_call_id, { state: call.status === 'progressing' ? 4 : 2, tag: call.to_tag ?? '' });
   }

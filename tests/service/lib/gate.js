@@ -1,4 +1,4 @@
-// The gate from outside, API keys in numbers, and a wire to the database that can be cut.
+// The gate over the API, many API keys, and a connection to the database that can be cut.
 
 import { createHmac, hkdfSync, randomBytes } from 'node:crypto';
 import net from 'node:net';
@@ -9,7 +9,7 @@ import { stageOf } from './stage.js';
 
 export const gate = (server, headers = {}, more = {}) => request(server, { path: '/gate', headers, ...more });
 
-/** A key for each customer, as `reclaim key create` would make it, but by the thousand. */
+/** A key for each customer, as `reclaim key create` makes it, inserted in bulk. */
 export async function addKeys(db, customers, { secret = canaryKey, keys = customers.map(() => `rk_${randomBytes(32).toString('base64url')}`) } = {}) {
   const hashKey = Buffer.from(hkdfSync('sha256', secret, '', 'access key hash', 32));
   const hashes = keys.map((key) => createHmac('sha256', hashKey).update(key).digest('hex'));
@@ -20,7 +20,7 @@ export async function addKeys(db, customers, { secret = canaryKey, keys = custom
   return keys;
 }
 
-/** Hands bytes to and fro until it is cut: then it keeps silent, and what comes stays unread, as when a cable is pulled. */
+/** Forwards bytes in both directions until it is cut: then it reads and sends nothing, as when a cable is pulled. */
 export class Wire {
   #sockets = new Set();
   #cut = false;
@@ -63,7 +63,7 @@ export class Wire {
     for (const socket of this.#sockets) socket.resume();
   }
 
-  /** Ends all connections; new ones may come. */
+  /** Ends all connections and accepts new ones. */
   drop() {
     for (const socket of this.#sockets) socket.destroy();
   }

@@ -1,4 +1,4 @@
-// An HTTP client whose every answer is held against the description of the API.
+// An HTTP client that validates every reply against the description of the API.
 
 import http from 'node:http';
 
@@ -8,7 +8,7 @@ import { clientAddress } from './people.js';
 export const probePath = '/functions/v1/check-email-status';
 
 /**
- * Sends one request to the server's public or ops listener. The answer has status, headers, body, json, and sentAt and
+ * Sends one request to the server's public or ops listener. The reply has status, headers, body, json, and sentAt and
  * answeredAt, monotonic milliseconds from before the first byte was sent to after the first was received.
  */
 export function request(server, { method = 'GET', path, headers = {}, body, agent = false, listener = 'public' }) {
@@ -55,7 +55,7 @@ export const post = (server, body, options = {}) =>
     headers: { 'Content-Type': 'application/json', ...options.headers },
   });
 
-/** Asks about an address; returns the whole answer. */
+/** Probes an address; returns the whole reply. */
 export const probe = (server, email, options) => post(server, { email }, options);
 
 export const ops = (server, path, options = {}) => request(server, { path, listener: 'ops', ...options });

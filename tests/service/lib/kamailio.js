@@ -21,7 +21,7 @@ export async function freeUdpPort() {
   return port;
 }
 
-/** A JSON-RPC call; `result` of the answer. */
+/** A JSON-RPC call; returns `result` of the reply. */
 export function rpc(port, method, params = []) {
   const body = JSON.stringify({ jsonrpc: '2.0', id: 7, method, params });
   return new Promise((resolve, reject) => {
@@ -45,7 +45,7 @@ export function rpc(port, method, params = []) {
 }
 
 export class Kamailio {
-  /** Ports first: the program must know where the switch will be. */
+  /** Reserves the ports first, since the program needs the address of the switch. */
   static async plan(scope) {
     const switchboard = new Kamailio();
     switchboard.stage = stageOf(scope);
@@ -58,7 +58,7 @@ export class Kamailio {
     return { RECLAIM_SWITCH_RPC_URL: `http://127.0.0.1:${this.rpcPort}/RPC` };
   }
 
-  /** `reclaim` is where it asks: { host, port }. */
+  /** `reclaim` is the program's address: { host, port }. */
   async start(reclaim, defines = {}) {
     this.directory = temporaryDirectory(this.stage);
     const settings = {
@@ -68,7 +68,7 @@ export class Kamailio {
       RECLAIM_URL: `http://${reclaim.host}:${reclaim.port}`,
       RECLAIM_TOKEN: tokenOf({ role: 'service_role' }),
       SIP_WORKERS: 6,
-      RECLAIM_PATIENCE: 20, // a slow machine is not what these tests are about
+      RECLAIM_PATIENCE: 20, // long enough for a slow machine
       ...defines,
     };
     const config = path.join(this.directory, 'kamailio.cfg');
@@ -105,7 +105,7 @@ export class Kamailio {
     return rpc(this.rpcPort, method, params);
   }
 
-  /** Whose number this is, and the telephone that it rings. */
+  /** Assigns a number to a customer and a telephone. */
   async number(user, { customer, phone } = {}) {
     const name = `${user}@example.com`;
     if (customer) await this.rpc('htable.sets', 'customer', name, customer.id);
@@ -122,7 +122,7 @@ export class Kamailio {
   }
 }
 
-/** sipp with one of the scenarios of fixtures/sipp: any number of calls, all alike. */
+/** sipp with one of the scenarios of fixtures/sipp, for any number of equal calls. */
 export class Phone {
   static async start(switchboard, scenario, { caller = 'nobody', callee = 'nobody', calls = 1, rate = 50, more = 'Subject: call', trace = calls === 1 } = {}) {
     const phone = new Phone();
@@ -132,7 +132,7 @@ export class Phone {
     phone.messages = path.join(directory, `${scenario}-${phone.port}.messages`);
     const args = ['-sf', path.join(repository, `tests/service/fixtures/sipp/${scenario}.xml`), '-i', '127.0.0.1', '-ci', '127.0.0.1', '-p', phone.port];
     args.push('-m', calls, '-nostdin', '-key', 'caller', caller, '-key', 'more', more, '-max_retrans', 20);
-    // The switch has several workers: a 180 may come behind its 200.
+    // The switch has several workers, so a 180 may arrive after its 200.
     if (scenario === 'caller-hangs-up') args.push('-default_behaviors', 'all,-abortunexp');
     if (trace) args.push('-trace_msg', '-message_file', phone.messages);
     if (scenario.startsWith('caller')) args.push('-s', callee, '-r', rate, '-l', calls, `127.0.0.1:${switchboard.sipPort}`);
@@ -162,7 +162,7 @@ export class Phone {
     return phone;
   }
 
-  /** Waits for the scenario to come to its end: each call went as it says. */
+  /** Waits until the scenario has ended successfully for every call. */
   async finished(deadlineMs) {
     await until(`${this.scenario} to end`, () => this.ended !== undefined, deadlineMs).catch((fault) => {
       throw new Error(`${fault.message}; what it heard and said: ${this.talkedAbout.slice(-6000)}`);
@@ -174,7 +174,7 @@ export class Phone {
     return fs.existsSync(this.messages) ? fs.readFileSync(this.messages, 'utf8') : '';
   }
 
-  /** When a message that begins so was first received; wall clock, milliseconds. */
+  /** When a message with this beginning was first received; wall clock, milliseconds. */
   heard(beginning) {
     for (const part of this.talkedAbout.split(/^-{20,} /m)) {
       const [stamp, what, , first = ''] = part.split('\n');

@@ -1,4 +1,4 @@
-// Limits from outside: clients behind a proxy, what answers say about limits, and the keys under which Reclaim counts.
+// Limits over the API: clients behind a proxy, limit headers of replies, and the keys of Reclaim's counters.
 
 import assert from 'node:assert/strict';
 import { createHmac, hkdfSync } from 'node:crypto';
@@ -8,16 +8,16 @@ import { ops } from './http.js';
 import { canaryKey } from './people.js';
 import { parseMetrics, valueOf } from './prometheus.js';
 
-/** Takes the test client's own address for a proxy, so that X-Forwarded-For says who asks. */
+/** Trusts the test client's address as a proxy, so that X-Forwarded-For gives the client's address. */
 export const behindProxy = (limit, more = {}) => ({ RECLAIM_LIMIT_PROBE: limit, RECLAIM_TRUSTED_PROXIES: '127.0.0.0/8', ...more });
 
 let clients = 0;
-/** An address that nobody has asked from yet: of a /64 of its own. */
+/** An unused address, in an unused /64. */
 export const newClient = () => `2001:db8:ca11:${(++clients).toString(16)}::1`;
 
 export const from = (client) => ({ headers: { 'X-Forwarded-For': client } });
 
-/** An answer's limit headers as numbers; null where there are none. Fails when only some are there, or a wait exceeds its window. */
+/** A reply's limit headers as numbers; null without any. Fails if some are missing, or a wait exceeds its window. */
 export function limitsOf({ status, headers }) {
   const names = ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset', 'ratelimit-policy', 'ratelimit'];
   const there = names.filter((name) => name in headers);
@@ -72,7 +72,7 @@ export async function metric(server, name, labels) {
 
 export const fromMemory = (server) => metric(server, 'reclaim_limit_decisions_total', { source: 'memory' });
 
-/** What the first attempt returns that comes to anything: on a slow machine some may not. Faults are not tried again. */
+/** Repeats an attempt until it returns something, which may fail on a slow machine. Exceptions are not retried. */
 export async function conclusively(attempt) {
   for (let tries = 0; tries < 20; tries++) {
     const seen = await attempt();
@@ -81,7 +81,7 @@ export async function conclusively(attempt) {
   return assert.fail('twenty attempts came to nothing');
 }
 
-/** From here on the database's limits go by a clock that stands until it is moved. Returns what moves it. */
+/** Stops the clock of the database's limits; returns a function that advances it. */
 export async function standingClock(db) {
   await db.query(`create table if not exists public.test_clock (now timestamptz); truncate public.test_clock;
     insert into public.test_clock values ('2030-01-01Z');

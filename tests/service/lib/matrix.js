@@ -1,4 +1,4 @@
-// Every state an address can be in, and what the probe must say about it.
+// Every state of an address, and the probe's expected reply.
 
 import { addCoAdmin, addCompany, addUser, address } from './people.js';
 
@@ -22,7 +22,7 @@ async function asCoAdmin(db, user) {
   return user.email;
 }
 
-/** Each row: a promise, how the database comes to be so (returns the address to ask about), and the answer. */
+/** Each row: a description, the set-up (returns the address to probe), and the expected reply. */
 export const matrix = [
   ['an address nobody registered is not registered', async () => address('nobody'), absent],
   ['a user who never confirmed and owns nothing is an orphan (case 1.1)', async (db) => (await addUser(db)).email, { ...unverified, ...orphan }],

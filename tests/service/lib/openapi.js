@@ -1,4 +1,4 @@
-// Holds an answer against openapi/openapi.json: status, header fields and body must all be described there.
+// Validates a reply against openapi/openapi.json: status, header fields and body must be described there.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -18,7 +18,7 @@ ajv.addSchema({ ...description, $id: id }, undefined, undefined, false);
 
 const framing = new Set(['date', 'connection', 'content-length', 'content-type', 'transfer-encoding', 'keep-alive']);
 
-/** What a pointer such as '#/components/headers/Allow' leads to, and where it really lies. */
+/** The target of a pointer such as '#/components/headers/Allow', and its final location. */
 export function resolve(pointer) {
   const parts = pointer.slice(2).split('/').map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'));
   const found = parts.reduce((at, part) => at?.[part], description);
@@ -33,7 +33,7 @@ export function matches(pointer, value) {
   return check(value) ? null : `${ajv.errorsText(check.errors, { dataVar: 'it', separator: '; ' })}, in ${JSON.stringify(value)}`;
 }
 
-/** Paths of the ops listener carry a server entry of their own. */
+/** Paths of the ops listener have a separate server entry. */
 const isOn = (listener, path) => Boolean(description.paths[path].servers) === (listener === 'ops');
 
 function pathOf(url, listener) {
@@ -45,7 +45,7 @@ function pathOf(url, listener) {
   );
 }
 
-/** Where the answer of this status to this request is described. */
+/** The description of the reply with this status to this request. */
 function responsePointer(method, url, listener, status) {
   const known = pathOf(url, listener);
   if (!known) {
@@ -67,7 +67,7 @@ function headerValue(text, schema) {
   return schema.type === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
-/** The answer against one described response; an array of what is wrong. */
+/** Validates the reply against one described response; returns the errors. */
 export function faultsOf(pointer, { status, headers, body, bodyless = false }) {
   const { found: response, pointer: at } = resolve(pointer);
   const faults = [];
@@ -107,7 +107,7 @@ export function faultsOf(pointer, { status, headers, body, bodyless = false }) {
   return faults;
 }
 
-/** Fails the test unless the description has exactly this answer to this request. */
+/** Fails the test unless this reply to this request is described. */
 export function assertDescribed({ method, path: url, listener = 'public' }, answer) {
   const faults = faultsOf(responsePointer(method, url, listener, answer.status), { ...answer, bodyless: method === 'HEAD' });
   assert.deepEqual(faults, [], `${method} ${url} ${answer.status} is not as described: ${faults.join('; ')}`);

@@ -4,7 +4,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 
 export const domain = 'canary-reclaim.example.com';
-export const clientAddress = '127.66.77.88'; // where all test clients come from; no server listens there
+export const clientAddress = '127.66.77.88'; // source address of all test clients; no server listens there
 export const forwardedAddress = '198.51.100.23';
 export const forwardedAddress6 = '2001:db8:ca11::23';
 export const canaryToken = 'canary-token-b5f1';
@@ -25,7 +25,7 @@ const defaults = {
   created: '2025-10-01T00:00:00Z',
 };
 
-/** Adds a user, by default one who never confirmed the address, and returns { id, email }. */
+/** Adds a user, by default with an unconfirmed address, and returns { id, email }. */
 export async function addUser(db, given = {}) {
   const user = { ...defaults, id: randomUUID(), email: address('user'), ...given };
   await db.query(

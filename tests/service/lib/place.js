@@ -1,4 +1,4 @@
-// Where things lie: the repository, the program under test, its logs, and directories that go away again.
+// Paths: the repository, the program under test, its logs, and temporary directories.
 
 import fs from 'node:fs';
 import os from 'node:os';
@@ -26,7 +26,7 @@ export function reclaimProgram() {
 export const logDirectory = path.resolve(process.env.RECLAIM_TEST_LOGS ?? path.join(repository, 'build/test-logs'));
 
 let logs = 0;
-/** A new file for what one server or database leaves behind; tests/canary.sh reads them all. */
+/** A new file for the log or dump of one server or database; tests/canary.sh reads them all. */
 export function logFile(kind, ending) {
   fs.mkdirSync(logDirectory, { recursive: true });
   const about = path.basename(process.argv[1] ?? 'test').replace(/\.test\.js$/, '');
@@ -34,8 +34,8 @@ export function logFile(kind, ending) {
 }
 
 /**
- * An empty directory that others may enter. Not under TMPDIR, which may be long or closed to the user postgres: a
- * socket's path has room for 107 bytes.
+ * An empty directory that other users may enter. Not under TMPDIR, which may be inaccessible to the user postgres, or
+ * too long for the 107 bytes of a socket's path.
  */
 export function temporaryDirectory(scope, mode = 0o755) {
   const directory = fs.mkdtempSync('/tmp/reclaim-test-');

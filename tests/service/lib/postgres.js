@@ -48,7 +48,7 @@ class Database {
     this.name = name;
     this.url = cluster.url(name);
     this.pool = new pg.Pool({ ...cluster.connection(name), max: 4 });
-    this.pool.on('error', () => {}); // a server that was killed takes idle connections along
+    this.pool.on('error', () => {}); // a killed server ends idle connections
   }
 
   async query(sql, values) {
@@ -59,7 +59,7 @@ class Database {
     await this.pool.query(fs.readFileSync(path.join(fixtures, `${name}.sql`), 'utf8'));
   }
 
-  /** A session of its own, for locks; ended with the scope. The name is its application_name. */
+  /** A separate session, for locks; ended with the scope. The name is its application_name. */
   async session(scope, name) {
     const client = new pg.Client({ ...this.cluster.connection(this.name), application_name: name });
     client.on('error', () => {});
@@ -68,11 +68,11 @@ class Database {
     return client;
   }
 
-  /** What Reclaim stored, for tests/canary.sh. */
+  /** Dumps Reclaim's tables for tests/canary.sh. */
   dump() {
     const dumped = spawnSync(
       path.join(binaries, 'pg_dump'),
-      ['--schema=reclaim', '--exclude-table-data=reclaim.mailbox', '--file', logFile('dump', 'sql'), '--dbname', this.url], // a mailbox is for mails
+      ['--schema=reclaim', '--exclude-table-data=reclaim.mailbox', '--file', logFile('dump', 'sql'), '--dbname', this.url], // a mailbox contains addresses
       { encoding: 'utf8' },
     );
     const nothing = /no matching schemas/.test(dumped.stderr);
@@ -161,7 +161,7 @@ export class Cluster {
     await this.#signal({ smart: 'SIGTERM', fast: 'SIGINT', immediate: 'SIGQUIT' }[mode]);
   }
 
-  /** The postmaster alone: its children notice and go, and the shared memory is given back. */
+  /** Kills the postmaster only: its children detect that and exit, and the shared memory is freed. */
   async kill9() {
     await this.#signal('SIGKILL');
     await until('the children of a killed postmaster gone', () => processesIn(this.data).length === 0);
@@ -214,7 +214,7 @@ export class Cluster {
   }
 }
 
-/** The processes that have their working directory in `directory`, as all of a PostgreSQL server's have. */
+/** Processes with their working directory in `directory`, as all processes of a PostgreSQL server. */
 export function processesIn(directory) {
   return fs
     .readdirSync('/proc')
@@ -224,7 +224,7 @@ export function processesIn(directory) {
         const cwd = fs.readlinkSync(`/proc/${pid}/cwd`);
         return cwd === directory || cwd.startsWith(`${directory}/`);
       } catch {
-        return false; // gone, or not ours to look at
+        return false; // ended, or not accessible
       }
     })
     .map(Number);

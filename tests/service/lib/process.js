@@ -1,14 +1,14 @@
-// What the kernel counts of a running process.
+// Statistics of a running process from /proc.
 
 import fs from 'node:fs';
 
-/** Seconds of processor time so far, all threads; in ticks of a hundredth. */
+/** Seconds of processor time of all threads so far, in steps of 0.01. */
 export function processorSeconds(pid) {
   const fields = fs.readFileSync(`/proc/${pid}/stat`, 'utf8').replace(/^.*\) /s, '').split(' ');
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-/** How often its threads have been given the processor so far, of those that still run. */
+/** Context switches of its running threads so far. */
 export function wakeUps(pid) {
   const switches = /^(?:non)?voluntary_ctxt_switches:\s+(\d+)$/gm;
   return fs

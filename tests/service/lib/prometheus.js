@@ -1,4 +1,4 @@
-// A strict reader of the Prometheus text format.
+// A strict parser of the Prometheus text format.
 
 import assert from 'node:assert/strict';
 
@@ -22,7 +22,7 @@ const familyOf = (families, name) => {
   return families.get(stem)?.type === 'histogram' ? stem : undefined;
 };
 
-/** Throws on anything that Prometheus would not take, or take differently than meant. */
+/** Throws on anything that Prometheus rejects or would misread. */
 export function parseMetrics(text) {
   assert.ok(text.endsWith('\n'), 'ends with a line feed');
   const families = new Map();
@@ -85,7 +85,7 @@ function familyKey(full, name) {
   return { [`${name}_bucket`]: 'bucket', [`${name}_sum`]: 'sum', [`${name}_count`]: 'count' }[full];
 }
 
-/** The sum of the samples of that name that carry these labels; 0 when there is none. */
+/** The sum of the samples with this name and these labels; 0 without any. */
 export function valueOf({ samples }, name, labels = {}) {
   return samples
     .filter((sample) => sample.name === name && Object.entries(labels).every(([key, value]) => sample.labels[key] === value))

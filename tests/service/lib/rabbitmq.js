@@ -1,5 +1,5 @@
-// A private RabbitMQ: a real broker in a directory under /tmp, with a node name, a port mapper and ports of its own, so
-// that neither the machine's broker nor another test's is met. Runs as whoever runs the tests.
+// A private RabbitMQ: a real broker in a directory under /tmp, with a separate node name, port mapper and ports, so
+// that it does not conflict with other brokers on the machine. Runs as the user who runs the tests.
 
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
@@ -15,13 +15,13 @@ import { keepEnded } from './watchdog.js';
 
 const scripts = '/usr/lib/rabbitmq/bin';
 const user = 'reclaim';
-const password = 'canary-a/pass:word@of none'; // every character that a URL must escape, and a mark that no log may hold
+const password = 'canary-a/pass:word@of none'; // characters that a URL must escape, and a marker that no log may contain
 
 export const exchange = 'reclaim.events';
 export const receipts = 'reclaim.receipts';
 export const deadReceipts = 'reclaim.receipts.dead';
 
-/** An authority and a certificate for localhost, signed by it. */
+/** A CA and a certificate for localhost signed by it. */
 function certificates(home) {
   const openssl = (...args) => execFileSync('openssl', args, { cwd: home, stdio: 'pipe' });
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
@@ -34,7 +34,7 @@ function certificates(home) {
 let vhosts = 0;
 
 export class Broker {
-  /** `tls` adds a second listener. `wait` false returns while it still starts. */
+  /** `tls` adds a second listener. With `wait` false it returns before the broker has started. */
   static async start(scope, { tls = false, wait = true } = {}) {
     const stage = stageOf(scope);
     const broker = new Broker();
@@ -61,7 +61,7 @@ export class Broker {
     return {
       PATH: process.env.PATH,
       LANG: 'C.UTF-8',
-      HOME: this.home, // the cookie by which the command line is known to the server
+      HOME: this.home, // for the cookie that authenticates the command line
       ERL_EPMD_PORT: String(this.mapperPort),
       ERL_EPMD_ADDRESS: '127.0.0.1',
       RABBITMQ_NODENAME: `reclaim${this.port}@localhost`,
@@ -74,7 +74,7 @@ export class Broker {
       RABBITMQ_CONF_ENV_FILE: '/dev/null',
       RABBITMQ_PID_FILE: file('pid'),
       RABBITMQ_DIST_PORT: String(this.nodePort),
-      RABBITMQ_ALLOW_INPUT: '1', // the virtual machine takes the script's place, so that a signal reaches it
+      RABBITMQ_ALLOW_INPUT: '1', // the script execs the virtual machine, so that signals reach it
       RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: '-kernel inet_dist_use_interface {127,0,0,1}',
       TEST_RUN: process.env.TEST_RUN ?? '',
     };
@@ -151,7 +151,7 @@ export class Broker {
     return `${this.url(this.tlsPort, { scheme: 'amqps' })}/%2f?cacertfile=${this.authority}`;
   }
 
-  /** A plain connection of amqplib that does not throw when the broker dies. */
+  /** A connection of amqplib that does not throw when the broker is killed. */
   async connect({ port, vhost = '' } = {}) {
     const connection = await amqp.connect(`${this.url(port)}${vhost && `/${vhost}`}`);
     connection.on('error', () => {});
@@ -166,7 +166,7 @@ export class Broker {
     return channel;
   }
 
-  /** A virtual host with nothing in it; its name. */
+  /** Creates an empty virtual host; returns its name. */
   async addVhost() {
     const name = `v${++vhosts}`;
     const everything = '<<".*">>, <<".*">>, <<".*">>';
@@ -181,7 +181,7 @@ export class Broker {
   }
 }
 
-/** A durable quorum queue that gets every event, and what arrived in it, in order. */
+/** A durable quorum queue for every event, and the events received from it, in order. */
 export class Subscriber {
   events = [];
 

@@ -8,7 +8,7 @@ import { pause } from './stage.js';
 
 const numberOf = ({ json }) => json.error?.code.slice(-3);
 
-/** Several who have the right code type it at once, at several instances: one deletes, and the log tells of one. */
+/** Several concurrent requests with the right code, at several instances: one deletes, and one is logged. */
 export async function typeTwice({ db, provider, servers }, contract, callers = 2) {
   const instances = Object.values(servers);
   const user = await addUser(db);
@@ -19,7 +19,7 @@ export async function typeTwice({ db, provider, servers }, contract, callers = 2
   const deleted = answers.filter(({ status }) => status === 200);
   const others = answers.filter(({ status }) => status !== 200).map(numberOf);
   assert.ok(deleted.length <= 1, `${deleted.length} said that they deleted`);
-  // Whoever is second is told that it is under way, or that there is no such code any more.
+  // The others are told that a deletion is in progress, or that the code does not exist.
   assert.deepEqual(others.filter((number) => !['009', contract === 'cleanup-v1' ? '001' : '002'].includes(number)), []);
   assert.equal(deleted.length, 1, `nobody deleted: ${others}`);
   assertDeleted(deleted[0], contract, user);
@@ -30,7 +30,7 @@ export async function typeTwice({ db, provider, servers }, contract, callers = 2
 
 /**
  * A registration completes while its orphan is being deleted: `begin` starts it in a session, `end` commits after a
- * random while. Whoever completed is there, and was told so; whoever was deleted never had a company.
+ * random time. Either it completes and the user stays, or the user is deleted and never had a company.
  */
 export async function completeMeanwhile({ db, provider, servers, session }, { ownership, waitMs = 0, random = Math.random }) {
   const server = Object.values(servers)[0];
@@ -53,7 +53,7 @@ export async function completeMeanwhile({ db, provider, servers, session }, { ow
     await pause(random() * waitMs);
     let answer;
     do answer = await validate(server, user.email, code);
-    while (numberOf(answer) === '009'); // a registration that the machine kept from committing in time
+    while (numberOf(answer) === '009'); // the registration did not commit in time on a slow machine
     return answer;
   };
   const [completed, answer] = await Promise.all([register(), type()]);

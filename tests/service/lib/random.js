@@ -1,6 +1,6 @@
-// Chance that comes out the same for the same seed.
+// Random numbers, reproducible by seed.
 
-/** Mulberry32: what is returned draws from [0, 1), its `below` a whole number below another. */
+/** Mulberry32: returns a function that draws from [0, 1); its `below(n)` draws an integer below n. */
 export function seeded(seed) {
   let state = seed;
   const random = () => {

@@ -1,11 +1,11 @@
-// A client that sends bytes, not requests: for shapes that no well-behaved client would send.
+// A client that sends raw bytes: for requests that no conforming client sends.
 
 import assert from 'node:assert/strict';
 import net from 'node:net';
 
 import { clientAddress } from './people.js';
 
-/** Takes one complete answer off the front of the bytes, or returns null when it is not all there. */
+/** Removes one complete reply from the front of the bytes, or returns null if it is incomplete. */
 function takeAnswer(bytes, closed) {
   const end = bytes.indexOf('\r\n\r\n');
   if (end < 0) return null;
@@ -32,7 +32,7 @@ export class RawConnection {
   #bytes = Buffer.alloc(0);
   #waiting = [];
   answers = [];
-  closed = null; // 'end' when the server said so, 'reset' when it cut the line
+  closed = null; // 'end' after a regular close by the server, 'reset' after a reset
 
   static async open(server, { listener = 'public', localAddress = clientAddress } = {}) {
     const { host, port } = server.address(listener);
@@ -67,7 +67,7 @@ export class RawConnection {
     for (const wake of this.#waiting.splice(0)) wake();
   }
 
-  /** Bytes that came and are no complete answer. */
+  /** Received bytes that are no complete reply. */
   get rest() {
     return this.#bytes.toString('latin1');
   }
@@ -77,7 +77,7 @@ export class RawConnection {
     return this;
   }
 
-  /** Says that nothing more will be sent; the answer can still come. */
+  /** Closes the sending direction only. */
   halfClose() {
     this.socket.end();
     return this;
@@ -98,7 +98,7 @@ export class RawConnection {
     }
   }
 
-  /** The nth answer (from 1), once it is complete. */
+  /** The nth reply (from 1), once it is complete. */
   async answer(n = 1, deadlineMs = 30_000) {
     await this.#until(`answer ${n}`, () => this.answers.length >= n || this.closed, deadlineMs);
     assert.ok(this.answers.length >= n, `closed (${this.closed}) before answer ${n}; came: ${JSON.stringify(this.answers)} ${this.rest}`);
@@ -114,7 +114,7 @@ export class RawConnection {
     this.socket.destroy();
   }
 
-  /** Goes away with a reset. */
+  /** Closes with a reset. */
   abort() {
     this.socket.resetAndDestroy?.() ?? this.socket.destroy();
   }

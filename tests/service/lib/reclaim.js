@@ -14,7 +14,7 @@ import { keepEnded } from './watchdog.js';
 
 const sanitizer = /(Address|Leak|Thread|Memory|UndefinedBehavior)Sanitizer|runtime error:/;
 
-/** Nothing of this process's own settings reaches the program. */
+/** The program does not inherit settings of this process. */
 function environment(directory, given) {
   const settings = {
     PATH: process.env.PATH,
@@ -32,7 +32,7 @@ function environment(directory, given) {
 }
 
 export class Server {
-  lines = []; // of stderr, parsed; a line that is no JSON is { notJson: text }
+  lines = []; // of stderr, parsed; a line that is not JSON is { notJson: text }
   output = ''; // stdout
 
   constructor(child, scopeDirectory) {
@@ -115,7 +115,7 @@ export class Server {
     );
   }
 
-  /** Its clients have gone: a connection that stays is a request that was never answered. */
+  /** After all clients have closed: an open connection is a request without a reply. */
   async withoutConnections() {
     await until('no connection left open', async () => {
       this.#stillThere();
@@ -135,7 +135,7 @@ export class Server {
     assert.ok(!odd, `a line on stderr is no JSON: ${odd?.notJson}`);
   }
 
-  /** Ends it as an operator would: it must go with exit code 0 and nothing to complain about. */
+  /** Stops it as an operator would: the exit code must be 0, and no errors be logged. */
   async stop() {
     if (!this.exit) this.signal('SIGTERM');
     const exit = await this.ended();
@@ -162,8 +162,8 @@ export class Server {
 }
 
 /**
- * Starts `reclaim serve`, or another command that runs until it is ended. `wait` is 'ready', 'listening' or 'nothing'. Unless the test ended it, it is stopped, and
- * judged, with the scope.
+ * Starts `reclaim serve`, or another command that runs until it is stopped. `wait` is 'ready', 'listening' or
+ * 'nothing'. Unless the test has ended it, it is stopped and checked with the scope.
  */
 export async function serve(scope, { database, env = {}, args = [], wait = 'ready', directory, command = ['serve'] } = {}) {
   const stage = stageOf(scope);
@@ -173,7 +173,7 @@ export async function serve(scope, { database, env = {}, args = [], wait = 'read
     RECLAIM_OPS_LISTEN: '127.0.0.1:0',
     RECLAIM_PROBE_HOLD_MS: '0',
     RECLAIM_PROBE_HOLD_SIGMA_MS: '0',
-    RECLAIM_PROBE_TIMEOUT_MS: '1000', // a busy machine makes a look-up wait
+    RECLAIM_PROBE_TIMEOUT_MS: '1000', // a look-up may wait on a busy machine
     RECLAIM_HOLD_MS: '0',
     RECLAIM_HOLD_SIGMA_MS: '0',
     RECLAIM_LIMIT_PROBE: 'off',
@@ -202,7 +202,7 @@ export async function serve(scope, { database, env = {}, args = [], wait = 'read
   return server;
 }
 
-/** Runs one command to its end. */
+/** Runs one command until it exits. */
 export async function run(scope, args, { env = {}, database, directory, deadlineMs = 120_000 } = {}) {
   const home = directory ?? temporaryDirectory(stageOf(scope));
   const child = spawn(reclaimProgram(), args, {

@@ -1,5 +1,5 @@
-// What a suite or a test has set up, taken down in reverse order. Every helper that starts something takes a scope:
-// a Stage, or a test's own context.
+// Undoes the set-up of a suite or a test in reverse order. Every helper that starts something takes a scope: a Stage,
+// or a test's context.
 
 import assert from 'node:assert/strict';
 
@@ -26,7 +26,7 @@ export class Stage {
 
 const stages = new WeakMap();
 
-/** A test's context runs its hooks first come, first served; a stage of its own turns the order round. */
+/** A test's context runs its hooks in order of registration; a stage reverses that. */
 export function stageOf(scope) {
   if (scope instanceof Stage) return scope;
   let stage = stages.get(scope);
@@ -40,10 +40,10 @@ export function stageOf(scope) {
 
 export const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
-/** Thrown by what `until` calls, when the process that is waited for has ended: `until` passes it on at once. */
+/** Thrown by the function given to `until` if the process waited for has ended: `until` rethrows it at once. */
 export class Ended extends Error {}
 
-/** Waits until `look` returns something true, and returns that. The deadline is there to end a test, not to judge speed. */
+/** Waits until `look` returns a truthy value, and returns it. The deadline only ends a hanging test. */
 export async function until(what, look, deadlineMs = 150_000) {
   const end = performance.now() + deadlineMs;
   let last;

@@ -1,4 +1,4 @@
-// How long answers take, by what they say, and whether that can be told apart.
+// Measures response times by kind of reply, and whether the kinds can be distinguished.
 
 import assert from 'node:assert/strict';
 import { randomBytes, randomInt } from 'node:crypto';
@@ -10,7 +10,7 @@ import { clientAddress, domain } from './people.js';
 import { rawPost } from './raw.js';
 import { pause, stageOf, until } from './stage.js';
 
-/** A kept connection that asks one thing after the other. */
+/** A persistent connection that sends one request after the other. */
 class Lane {
   static async open(server) {
     const lane = new Lane();
@@ -28,14 +28,14 @@ class Lane {
   #resolve;
   #reject;
 
-  /** Resolves to the answer, and the time from its request's last byte sent to its own first byte received. */
+  /** Resolves to the reply, and the time from the last byte sent to the first byte received. */
   ask(bytes) {
     return new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
       this.#bytes = '';
       this.#ms = undefined;
-      this.socket.write(bytes); // at once, as far as the socket has room
+      this.socket.write(bytes); // fits into the socket's buffer
       this.#sentAt = performance.now();
     });
   }
@@ -65,7 +65,7 @@ function shuffled(list) {
 }
 
 /**
- * Asks for so many answers of each kind over so many lanes, all kinds in turn in an order drawn anew each time. A kind
+ * Collects so many replies of each kind over so many lanes, all kinds in turn, in a new random order each time. A kind
  * has `bytes()`, its next request, and `check(answer)`. Returns { kind: [{ ms, at }] }.
  */
 export async function measure(scope, server, kinds, { answers, lanes, holdMs }) {
@@ -93,8 +93,8 @@ export async function measure(scope, server, kinds, { answers, lanes, holdMs }) 
 }
 
 /**
- * So many others who ask as well and wait, each from a moment of its own on, until the scope ends. Returns, once all of
- * them have asked, what tells how many are waiting.
+ * So many other clients that send requests and wait, each starting at a different time, until the scope ends. Once all
+ * have sent a request, returns a function that counts the waiting ones.
  */
 export async function crowd(scope, server, { size, holdMs, bytes }) {
   let going = true;
@@ -132,7 +132,7 @@ const sortedQuantile = (sorted, q) => {
 
 const quantileOf = (values, q) => sortedQuantile(Float64Array.from(values).sort(), q);
 
-/** What one kind's answers took, for people to read. */
+/** The times of one kind as text. */
 export const summary = (found) =>
   Object.entries(found).map(([name, all]) => {
     const times = all.map(({ ms }) => ms);
@@ -143,7 +143,7 @@ export const summary = (found) =>
 const blockMs = 1000;
 const resamples = 400;
 
-/** The samples of each kind by the second they came in. */
+/** The samples of each kind by second of arrival. */
 function blocksOf(found) {
   const blocks = new Map();
   for (const [name, all] of Object.entries(found))
@@ -156,8 +156,8 @@ function blocksOf(found) {
 }
 
 /**
- * The difference of a quantile between each two kinds, with its 95 % interval. Whole seconds are drawn again and again,
- * all kinds together: what the machine did in a second, it did to all of them.
+ * The difference of a quantile between each two kinds, with its 95 % interval, by bootstrap over whole seconds of all
+ * kinds, since disturbances of the machine in a second affect all kinds.
  */
 export function differences(found, q) {
   const names = Object.keys(found);
@@ -179,7 +179,7 @@ const cleanupBytes = (body) => rawPost(JSON.stringify(body), { path: cleanupPath
 const probeBytes = (email) => rawPost(JSON.stringify({ email }), { path: probePath });
 const nobody = () => `nobody.${randomBytes(6).toString('hex')}@${domain}`;
 
-/** One after the other, so that no two requests under way mean the same person. */
+/** Cycles through people, so that no two concurrent requests concern the same person. */
 const inTurn = (people) => {
   let next = 0;
   return () => people[next++ % people.length];
@@ -193,7 +193,7 @@ const addMany = (db, count) =>
     [count, `@${domain}`],
   );
 
-/** A code that nobody knows, with tries that do not run out. */
+/** An unknown code, with unlimited tries. */
 const addCode = (db, user, expires) =>
   db.query(
     `insert into reclaim.verification_codes (email_hash, user_id, code_hash, code_salt, expires_at, tries, log_id)
@@ -201,7 +201,7 @@ const addCode = (db, user, expires) =>
     [hashOf(user.email), user.id, randomBytes(32), randomBytes(16), expires],
   );
 
-/** Every kind of person, and what a request about each is answered with. */
+/** Every kind of person, and the expected reply to a request about them. */
 export async function timingPeople(scope, db, { each }) {
   const groups = {};
   for (const name of ['orphan', 'active', 'wrong', 'expired', 'locked']) groups[name] = await addMany(db, each);
@@ -246,5 +246,5 @@ export async function timingPeople(scope, db, { each }) {
 export const someProbe = () => probeBytes(nobody());
 export const someCleanup = () => cleanupBytes({ step: 'request-code', email: nobody() });
 
-/** Providers that take from nothing to three seconds. */
+/** Providers with delays from zero to three seconds. */
 export const slowly = (count) => Array.from({ length: count }, () => ({ delayMs: randomInt(3001) }));

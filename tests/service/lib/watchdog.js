@@ -1,5 +1,5 @@
-// Nothing outlives a test, however it ends: a shell reads what to clean up from a pipe, and acts when the pipe closes,
-// which the kernel does for us even after kill -9.
+// Cleans up after a test, however it ends: a shell reads what to clean up from a pipe, and acts when the pipe closes,
+// which the kernel does even after kill -9.
 
 import { spawn } from 'node:child_process';
 
@@ -42,12 +42,12 @@ function promise(start, finish, what) {
   };
 }
 
-/** Sends the signal to the process when this one is gone; call what is returned once it has ended. */
+/** Sends the signal to the process when this one ends; call the returned function once the process has ended. */
 export function keepEnded(pid, signal = 'KILL') {
   return promise('end', 'ended', `${signal}:${pid}`);
 }
 
-/** Removes the directory when this process is gone; call what is returned once it is removed. */
+/** Removes the directory when this process ends; call the returned function once it is removed. */
 export function keepRemoved(directory) {
   return promise('remove', 'removed', directory);
 }

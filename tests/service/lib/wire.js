@@ -1,4 +1,4 @@
-// A TCP connection that can be cut: while it is, nothing passes and nobody is told, as when a cable is pulled.
+// A TCP proxy that can be cut: it then forwards nothing and closes nothing, as when a cable is pulled.
 
 import net from 'node:net';
 
@@ -23,7 +23,7 @@ export class Wire {
 
   #join(near, port) {
     if (this.isCut) {
-      const pair = [near]; // accepted by the kernel at most
+      const pair = [near]; // while cut: accepted by the kernel only
       this.#pairs.add(pair);
       near.on('error', () => {}).once('close', () => this.#pairs.delete(pair));
       return;
@@ -51,7 +51,7 @@ export class Wire {
     }
   }
 
-  /** What was cut stays dead; what connects from here on works. */
+  /** Cut connections stay cut; new ones work. */
   mend() {
     this.isCut = false;
     for (const pair of this.#pairs) for (const socket of pair) socket.destroy();
