@@ -57,6 +57,13 @@ static enum err read_head(struct MHD_Daemon *daemon, struct str head)
     return added && sent == (ssize_t)head.len ? OK : ERR_SYSTEM;
 }
 
+static enum err refuse(struct why *why, const char *problem)
+{
+    return why_set(why, ERR_SYSTEM, "libmicrohttpd %s %s; this program was built for %x.%x.%x: build it again here",
+                   MHD_get_version(), problem, MHD_VERSION >> 24, (MHD_VERSION >> 16) & 0xff,
+                   (MHD_VERSION >> 8) & 0xff);
+}
+
 enum err strict_check_library(struct why *why)
 {
     bool accepted = false;
@@ -65,18 +72,14 @@ enum err strict_check_library(struct why *why)
         MHD_start_daemon(MHD_USE_NO_LISTEN_SOCKET | MHD_USE_ERROR_LOG, 0, NULL, NULL, judge, &accepted,
                          MHD_OPTION_EXTERNAL_LOGGER, ignore_message, NULL, STRICT_OPTIONS, MHD_OPTION_END);
     if (!daemon)
-        return why_set(why, ERR_SYSTEM, "libmicrohttpd %s cannot be started", MHD_get_version());
+        return refuse(why, "does not start");
     for (size_t i = 0; !e && i < COUNT_OF(cases); i++) {
         accepted = false;
         if (read_head(daemon, cases[i].head))
-            e = why_set(why, ERR_SYSTEM, "libmicrohttpd %s cannot be checked: it takes no connection",
-                        MHD_get_version());
+            e = refuse(why, "takes no connection to be checked with");
         else if (accepted != cases[i].sound)
-            e = why_set(why, ERR_SYSTEM,
-                        "libmicrohttpd %s %s a request head (number %zu of the check) that this program, built for "
-                        "%x.%x.%x, relies on being %s; rebuild it with the installed version",
-                        MHD_get_version(), accepted ? "accepts" : "refuses", i, MHD_VERSION >> 24,
-                        (MHD_VERSION >> 16) & 0xff, (MHD_VERSION >> 8) & 0xff, accepted ? "refused" : "accepted");
+            e = refuse(why, accepted ? "accepts a request head that must be refused"
+                                     : "refuses a request head that must be accepted");
     }
     MHD_stop_daemon(daemon);
     return e;
