@@ -21,7 +21,7 @@ struct block {
 
 struct arena {
     alignas(max_align_t) struct block *blocks; /* those taken after the first bytes, newest first */
-    char *next, *end;                          /* what is left of the bytes in use */
+    char *next, *end;                          /* unused bytes of the current block */
     size_t most_held;
     size_t used, held;
     char bytes[];
@@ -47,7 +47,7 @@ struct arena *arena_new(size_t first, size_t ceiling)
     return a;
 }
 
-/* Requests carry codes and passwords: nothing of them is left behind in the heap. */
+/* Arenas of requests hold codes and passwords, which must not remain in freed memory. */
 static void wipe(char *at, size_t len)
 {
     ASAN_UNPOISON_MEMORY_REGION(at, len);
@@ -80,17 +80,17 @@ static size_t left(const struct arena *a)
     return (size_t)(a->end - a->next);
 }
 
-/* As much again as is held, so that many small takes cost few blocks; less where the ceiling is near. */
+/* Doubles the memory held, so that many small allocations need few blocks; less near the ceiling. */
 static struct block *block_new(struct arena *a, size_t size)
 {
-    size_t may = a->most_held - a->held;
-    if (may < sizeof(struct block) || may - sizeof(struct block) < size)
+    size_t available = a->most_held - a->held;
+    if (available < sizeof(struct block) || available - sizeof(struct block) < size)
         return NULL;
-    may -= sizeof(struct block);
+    available -= sizeof(struct block);
 
     size_t capacity = size > a->held ? size : a->held;
-    if (capacity > may)
-        capacity = may;
+    if (capacity > available)
+        capacity = available;
     struct block *b = malloc(sizeof *b + capacity);
     if (!b)
         return NULL;
@@ -114,7 +114,7 @@ static char *carve(struct arena *a, size_t size, size_t align)
         if (!b)
             return NULL;
         at = b->bytes;
-        /* Go on with whichever has more left: one large take must not waste the rest of the bytes in use. */
+        /* Continue where more bytes are left: a large allocation must not waste the rest of the current block. */
         if (b->capacity - size > left(a)) {
             a->next = at + size;
             a->end = b->bytes + b->capacity;

@@ -1,4 +1,4 @@
-/* Memory with a life span: everything taken from an arena goes when the arena goes. One thread at a time. */
+/* A memory arena: everything allocated from it is freed together. Used by one thread at a time. */
 #ifndef BASE_ARENA_H
 #define BASE_ARENA_H
 
@@ -6,15 +6,15 @@
 
 struct arena;
 
-/* `first` bytes come with the arena itself, more in blocks as needed, never beyond `ceiling` in all.
- * What it held is wiped when it goes. */
+/* `first` bytes are allocated with the arena itself, more in blocks as needed, at most `ceiling` in total.
+ * Its memory is wiped before it is freed. */
 struct arena *arena_new(size_t first, size_t ceiling) MUST_CHECK;
-void arena_free(struct arena *a); /* NULL is fine */
+void arena_free(struct arena *a); /* NULL is allowed */
 void arena_cleanup(struct arena **a);
 
-/* Zeroed and aligned for any type; NULL once the ceiling or the machine's memory is reached. */
+/* Zeroed and aligned for any type; NULL when the ceiling is reached or malloc() fails. */
 void *arena_take(struct arena *a, size_t size) MUST_CHECK;
-/* A copy with a NUL behind it, so that .at is a C string too; absent when it does not fit. */
+/* A copy followed by a NUL, so that .at is also a C string; absent when it does not fit. */
 struct str arena_copy(struct arena *a, struct str s) MUST_CHECK;
 struct str arena_printf(struct arena *a, const char *format, ...) PRINTF_LIKE(2, 3) MUST_CHECK;
 

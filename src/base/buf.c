@@ -7,7 +7,7 @@
 
 struct buf buf_new(size_t ceiling)
 {
-    /* One byte less than all, because a NUL follows what is in the buffer. */
+    /* One byte less than SIZE_MAX, because a NUL follows the bytes. */
     return (struct buf){.ceiling = ceiling < SIZE_MAX ? ceiling : SIZE_MAX - 1};
 }
 
@@ -17,7 +17,7 @@ struct buf buf_over(char *at, size_t capacity)
     return (struct buf){.at = at, .capacity = capacity, .ceiling = capacity - 1};
 }
 
-/* Buffers carry codes and tokens: what they leave behind in the heap is wiped. */
+/* Buffers hold codes and tokens, which must not remain in freed memory. */
 static void release(struct buf *b)
 {
     if (!b->at)
@@ -37,7 +37,7 @@ void buf_cleanup(struct buf *b)
     buf_free(b);
 }
 
-/* Makes room for `more` bytes and the NUL behind them. */
+/* Allocates space for `more` bytes and the NUL after them. */
 static bool grow(struct buf *b, size_t more)
 {
     if (b->failed)

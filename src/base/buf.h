@@ -1,4 +1,4 @@
-/* A growing buffer that declares its ceiling. Errors stick: write on, ask once at the end. */
+/* A growing buffer with a maximum size. Errors are kept: the caller adds everything, then checks once at the end. */
 #ifndef BASE_BUF_H
 #define BASE_BUF_H
 
@@ -7,20 +7,20 @@
 struct buf {
     char *at;
     size_t len, capacity, ceiling;
-    enum err failed; /* ERR_MEMORY once the ceiling or memory was reached; then nothing more is added */
+    enum err failed; /* ERR_MEMORY when the ceiling was reached or malloc() failed; nothing is added after that */
 };
 
-struct buf buf_new(size_t ceiling); /* takes no memory yet */
+struct buf buf_new(size_t ceiling); /* allocates nothing yet */
 /* Over the caller's memory: holds up to capacity - 1 bytes and is never freed. capacity > 0. */
 struct buf buf_over(char *at, size_t capacity);
 void buf_free(struct buf *b);
 void buf_cleanup(struct buf *b); /* for AUTO(buf) struct buf b = buf_new(...) */
-/* Each adds all or nothing; what it adds must not lie in the buffer itself. */
+/* Each adds all bytes or none; the bytes added must not be part of the buffer itself. */
 void buf_add(struct buf *b, struct str s);
 void buf_addz(struct buf *b, const char *z);
 void buf_addf(struct buf *b, const char *format, ...) PRINTF_LIKE(2, 3);
-void buf_clear(struct buf *b); /* forgets the bytes and the failure, keeps the memory */
-/* With a NUL behind it, valid until the next change; absent once something failed, so that no half is sent. */
+void buf_clear(struct buf *b); /* drops the bytes and the failure, keeps the memory */
+/* Followed by a NUL, valid until the next change; absent after a failure, so that no partial text is sent. */
 struct str buf_str(const struct buf *b);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* One number for both clocks, so that they cannot be seen apart. */
+/* One number for both clocks, so that they always shift together. */
 static _Atomic int64_t shift_ns;
 
 static int64_t read_ns(clockid_t clock)
@@ -69,7 +69,7 @@ static unsigned format_seconds(int64_t wall_us, char into[20])
     struct tm t;
     if (!gmtime_r(&seconds, &t))
         abort(); /* only a year past INT_MAX can fail */
-    /* The remainders tell the compiler that it fits. */
+    /* The remainders let the compiler prove that the text fits. */
     (void)snprintf(into, 20, "%04u-%02u-%02uT%02u:%02u:%02u", (unsigned)(t.tm_year + 1900) % 10000,
                    (unsigned)(t.tm_mon + 1) % 100, (unsigned)t.tm_mday % 100, (unsigned)t.tm_hour % 100,
                    (unsigned)t.tm_min % 100, (unsigned)t.tm_sec % 100);

@@ -1,4 +1,4 @@
-/* Time. Tests can move it; nothing else in the program reads a clock. */
+/* Time, which tests can shift. Nothing else in the program reads a clock. */
 #ifndef BASE_CLOCK_H
 #define BASE_CLOCK_H
 
@@ -15,11 +15,11 @@ int64_t clock_wall_us(void); /* microseconds since 1970, UTC: for people */
 /* Moves both clocks by this much from now on, on every thread. Only tests call it. */
 void clock_shift(int64_t by_ns);
 
-/* The instant that CLOCK_MONOTONIC itself shows when clock_ns() shows at_ns, for the system calls that sleep until one.
- * A later shift does not reach who sleeps: wake now and then to look. */
+/* The CLOCK_MONOTONIC time at which clock_ns() returns at_ns, for system calls that sleep until an absolute time.
+ * A sleeping thread does not notice a later clock_shift(): wake up regularly to check. */
 struct timespec clock_unshifted(int64_t at_ns);
 
-/* Whole milliseconds from now to `deadline_ns`, rounded up, 0 when past, at most `most`: what poll() wants. */
+/* Whole milliseconds from now to `deadline_ns`, rounded up, 0 when past, at most `most`: for poll(). */
 int clock_ms_until(int64_t deadline_ns, int most);
 
 /* "2026-03-18T12:00:00.123Z", always 24 bytes and a NUL. */

@@ -35,7 +35,7 @@ enum err digest_derive(struct str master, const char *purpose, struct digest *re
 
     EVP_KDF *kdf = EVP_KDF_fetch(NULL, OSSL_KDF_NAME_HKDF, NULL);
     EVP_KDF_CTX *context = kdf ? EVP_KDF_CTX_new(kdf) : NULL;
-    /* OpenSSL takes all parameters as writable and writes none of these. */
+    /* OpenSSL declares all parameters writable but does not write these. */
     OSSL_PARAM parameters[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, (char *)"SHA256", 0),
         OSSL_PARAM_construct_octet_string(OSSL_KDF_PARAM_KEY, (void *)master.at, master.len),

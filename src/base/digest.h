@@ -1,4 +1,4 @@
-/* Digests, keys derived from one master key, and the care secrets need. */
+/* Digests, keys derived from one master key, comparing and wiping secrets. */
 #ifndef BASE_DIGEST_H
 #define BASE_DIGEST_H
 
@@ -15,10 +15,10 @@ struct digest {
 };
 
 struct digest digest_sha256(struct str data);
-/* BLAKE2b: as good and several times as fast, for what never leaves the process. */
+/* BLAKE2b: as strong as SHA-256 and several times as fast, for digests that stay inside the process. */
 struct digest digest_quick(struct str data);
 struct digest digest_hmac(const struct digest *key, struct str data);
-/* HKDF-SHA-256 of the master secret; `purpose` names what the key is for, and separates it from all others.
+/* HKDF-SHA-256 of the master secret; `purpose` says what the key is for and makes it differ from all others.
  * RFC 5869 without salt, the purpose as info. ERR_INPUT when the secret is empty. */
 enum err digest_derive(struct str master, const char *purpose, struct digest *ret) MUST_CHECK;
 

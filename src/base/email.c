@@ -41,7 +41,7 @@ static bool is_domain(struct str s)
             return false;
         labels++;
     }
-    /* A top-level domain starts with a letter; "user@127.0.0.1" is no address to mail to. */
+    /* A top-level domain starts with a letter; "user@127.0.0.1" is not accepted. */
     return labels >= 2 && label.len >= 2 && label.at[0] >= 'a' && label.at[0] <= 'z';
 }
 

@@ -1,4 +1,4 @@
-/* The one place where an e-mail address becomes the form that is looked up, hashed and locked. */
+/* Normalises e-mail addresses: look-ups, hashes and locks use only the form made here. */
 #ifndef BASE_EMAIL_H
 #define BASE_EMAIL_H
 

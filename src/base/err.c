@@ -36,7 +36,7 @@ enum err why_set(struct why *why, enum err e, const char *format, ...)
     if (!why)
         return e;
 
-    /* Through a copy, because callers wrap a sentence: why_set(why, e, "migrating: %s", why->text). */
+    /* Formats into a copy, because callers add a prefix: why_set(why, e, "migrating: %s", why->text). */
     struct why text = {""};
     va_list args;
     va_start(args, format);

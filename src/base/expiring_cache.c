@@ -74,13 +74,13 @@ static struct entry *entry_of(struct expiring_cache *cache, size_t set, int kind
     return NULL;
 }
 
-static struct entry *soonest_to_end(struct expiring_cache *cache, size_t set)
+static struct entry *first_to_expire(struct expiring_cache *cache, size_t set)
 {
-    struct entry *soonest = entry_at(cache, set, 0);
+    struct entry *first = entry_at(cache, set, 0);
     for (size_t way = 1; way < WAYS; way++)
-        if (entry_at(cache, set, way)->until_ns < soonest->until_ns)
-            soonest = entry_at(cache, set, way);
-    return soonest;
+        if (entry_at(cache, set, way)->until_ns < first->until_ns)
+            first = entry_at(cache, set, way);
+    return first;
 }
 
 int64_t expiring_cache_find(struct expiring_cache *cache, int kind, const struct digest *key, int64_t now_ns,
@@ -103,11 +103,11 @@ void expiring_cache_put(struct expiring_cache *cache, int kind, const struct dig
 {
     size_t set = set_of(cache, kind, key);
     pthread_mutex_lock(&cache->stripes[set % STRIPES]);
-    /* A remover sets removed_ns first and takes the stripes then: either it is seen here, or it removes this entry. */
+    /* A removal sets removed_ns before it locks the stripes: either it is noticed here, or it removes this entry. */
     if (asked_ns > atomic_load(&cache->removed_ns)) {
         struct entry *e = entry_of(cache, set, kind, key);
         if (!e)
-            e = soonest_to_end(cache, set);
+            e = first_to_expire(cache, set);
         e->key = *key;
         e->kind = kind;
         e->until_ns = until_ns;

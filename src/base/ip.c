@@ -77,7 +77,7 @@ enum err cidr_parse(struct str text, struct cidr *ret)
     struct ip all = net.network;
     for (int i = net.bits; i < 128; i++)
         all.bytes[i / 8] &= (uint8_t) ~(0x80 >> (i % 8));
-    if (memcmp(&all, &net.network, sizeof all) != 0) /* "10.1.2.3/8" is more likely a slip than a wish */
+    if (memcmp(&all, &net.network, sizeof all) != 0) /* "10.1.2.3/8" is probably a mistake */
         return ERR_INPUT;
     *ret = net;
     return OK;

@@ -1,4 +1,4 @@
-/* Addresses of either family in one shape, and the networks that hold them. */
+/* IPv4 and IPv6 addresses in one representation, and networks of them. */
 #ifndef BASE_IP_H
 #define BASE_IP_H
 
@@ -24,11 +24,11 @@ enum err ip_parse(struct str text, struct ip *ret) MUST_CHECK; /* "192.0.2.1", "
 struct ip ip_of_sockaddr(const struct sockaddr *address);      /* all zero for a unix socket */
 bool ip_is_v4(const struct ip *ip);
 void ip_format(const struct ip *ip, char into[IP_TEXT_MAX]);
-/* What one user can be held to: the address itself for IPv4, the /64 for IPv6. */
+/* The unit that rate limits apply to: the address itself for IPv4, its /64 for IPv6. */
 struct ip ip_neighbourhood(const struct ip *ip);
 
 enum err cidr_parse(struct str text,
-                    struct cidr *ret) MUST_CHECK; /* "10.0.0.0/8"; a bare address is a network of one */
+                    struct cidr *ret) MUST_CHECK; /* "10.0.0.0/8"; an address alone is a network of one address */
 bool cidr_holds(const struct cidr *net, const struct ip *ip);
 
 #endif

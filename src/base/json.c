@@ -5,14 +5,14 @@
 #include <stdio.h>
 
 /* jansson recurses, and threads have small stacks; nothing we read nests deeper than a few levels. */
-#define DEEPEST 32
+#define DEPTH_MAX 32
 
 struct json_writer json_to(struct buf *out)
 {
     return (struct json_writer){out, false};
 }
 
-/* Before a value or a key: the comma, if something stands before it. */
+/* Called before each value or key: adds a comma if needed. */
 static void begin(struct json_writer *w)
 {
     if (w->need_comma)
@@ -40,8 +40,8 @@ void json_key(struct json_writer *w, const char *key)
     w->need_comma = false;
 }
 
-/* The bytes of the character that s begins with if it can stand in a JSON string as it is, else 0. Terminals obey
- * U+007F to U+009F too, so these are escaped like the other control characters. */
+/* The length of the first character of s if it needs no escape in a JSON string, else 0. Terminals interpret U+007F
+ * to U+009F as well, so these are escaped like the other control characters. */
 static size_t plain(struct str s)
 {
     unsigned char c = (unsigned char)s.at[0];
@@ -51,7 +51,7 @@ static size_t plain(struct str s)
     return len == 2 && c == 0xC2 && (unsigned char)s.at[1] < 0xA0 ? 0 : len;
 }
 
-/* The longest beginning of s, in whole characters and at most `most` bytes, that needs no escape. */
+/* The longest prefix of s, in whole characters and at most `most` bytes, that needs no escape. */
 static struct str plain_run(struct str s, size_t most)
 {
     size_t len = 0;
@@ -64,7 +64,7 @@ static struct str plain_run(struct str s, size_t most)
     return (struct str){s.at, len};
 }
 
-/* Writes the stand-in for the one character that s begins with, and returns how many bytes of s it stands for. */
+/* Writes the escape sequence for the first character of s and returns how many bytes of s it replaces. */
 static size_t escape(struct str s, char into[7])
 {
     static const char short_forms[] = "\"\"\\\\\bb\ff\nn\rr\tt";
@@ -151,7 +151,7 @@ void json_raw(struct json_writer *w, struct str json)
     buf_add(w->out, json);
 }
 
-/* Exact as far as jansson will read: the two can only disagree behind the first error, where it stops. */
+/* Counts brackets as jansson does, up to the first syntax error, where jansson stops. */
 static bool too_deep(struct str text)
 {
     bool in_string = false;
@@ -166,18 +166,18 @@ static bool too_deep(struct str text)
             depth++;
         else if (!in_string && (c == '}' || c == ']') && depth > 0)
             depth--;
-        if (depth > DEEPEST)
+        if (depth > DEPTH_MAX)
             return true;
     }
     return false;
 }
 
-/* In our words, because jansson's quote the text, and that may be a secret. */
-static const char *complaint(const json_error_t *error)
+/* jansson's own messages quote the text, which may be a secret. */
+static const char *error_text(const json_error_t *error)
 {
     switch (json_error_code(error)) {
     case json_error_out_of_memory:
-        return "no memory to read it";
+        return "out of memory";
     case json_error_premature_end_of_input:
         return "it ends too early";
     case json_error_end_of_input_expected:
@@ -203,13 +203,13 @@ json_t *json_read_object(struct str text, struct why *why)
         return NULL;
     }
     if (too_deep(text)) {
-        (void)why_set(why, ERR_INPUT, "nested more than %d levels deep", DEEPEST);
+        (void)why_set(why, ERR_INPUT, "nested more than %d levels deep", DEPTH_MAX);
         return NULL;
     }
     json_error_t error;
     json_t *root = json_loadb(text.at, text.len, JSON_REJECT_DUPLICATES, &error);
     if (!root) {
-        (void)why_set(why, ERR_INPUT, "%s, at line %d, column %d", complaint(&error), error.line, error.column);
+        (void)why_set(why, ERR_INPUT, "%s, at line %d, column %d", error_text(&error), error.line, error.column);
         return NULL;
     }
     if (!json_is_object(root)) {

@@ -8,8 +8,8 @@
 #include "base/clock.h"
 #include "base/json.h"
 
-/* A pipe takes this much in one piece, so lines of several threads and programs never mix. */
-#define LINE_ROOM PIPE_BUF
+/* Writes of up to this size to a pipe are atomic, so lines of several threads and programs never mix. */
+#define LINE_SIZE PIPE_BUF
 #define VALUE_MOST 1024
 
 static _Atomic int threshold = LOG_INFO;
@@ -63,7 +63,7 @@ static void add_value(struct json_writer *w, const struct log_field *field)
     }
 }
 
-/* All of the field, its value cut if need be, or nothing of it. */
+/* Adds the field, its value cut if too long, or leaves it out if not even its name fits. */
 static void add_field(struct json_writer *w, const struct log_field *field)
 {
     const struct json_writer before = *w;
@@ -105,10 +105,10 @@ void log_write(enum log_level level, const char *event, const struct log_field *
         return;
 
     int saved = errno;
-    char bytes[LINE_ROOM + 1];
+    char bytes[LINE_SIZE + 1];
     struct buf line = buf_over(bytes, sizeof bytes);
     add_line(&line, level, event, fields, count);
-    /* Nobody is left to tell when the log itself cannot be written; the rest of a torn line would only confuse. */
+    /* A failed or partial write is ignored: there is no other place to report it. */
     while (write(atomic_load(&to_fd), line.at, line.len) < 0 && errno == EINTR)
         ;
     errno = saved;

@@ -1,4 +1,4 @@
-/* One JSON object a line on stderr: time, level, event, the correlation id of what is being done, fields.
+/* Writes one JSON object per line to stderr: time, level, event, the correlation id of the request or job, fields.
  *   log_info("listening", F_STR("address", a), F_INT("loops", n));
  * Never an e-mail address, an IP, a code, a token or a request's body: log a hash or nothing. */
 #ifndef BASE_LOG_H
@@ -35,7 +35,7 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 
 /* Lines below this level are dropped. */
 void log_threshold(enum log_level level);
-/* The correlation id that this thread's lines carry until the next call; NULL for none. The bytes must stay valid. */
+/* Sets the correlation id of this thread's lines until the next call; NULL for none. The bytes must stay valid. */
 void log_correlate(const char *correlation_id);
 /* Where lines go instead of stderr; for tests. */
 void log_to_fd(int fd);

@@ -9,21 +9,21 @@
 
 #define LABEL_VALUE_MAX 96
 
-/* Published once complete and never freed: a thread may be counting in it at any time. */
+/* Published when complete and never freed: any thread may be counting in it. */
 struct metric_series {
     uint64_t hash;
     const char *values[METRIC_LABELS_MAX]; /* the bytes follow the cells */
-    /* A counter's count, or a gauge's double as bits; a histogram has one cell a bucket, +Inf's, and its sum as bits. */
+    /* A counter's count or a gauge's double as bits; for a histogram one per bucket, one for +Inf and the sum as bits. */
     _Atomic uint64_t cells[];
 };
 
 const double metric_seconds[] = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10};
 
 static struct metric *first;
-/* Held while rendering and while a source changes; counting takes no lock. */
+/* Held while rendering and while a read function changes; counting takes no lock. */
 static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
 
-/* Runs before main(), on one thread, so the list needs no care. */
+/* Runs before main(), on one thread, so the list needs no lock. */
 void metric_register(struct metric *m)
 {
     struct metric **at = &first;
@@ -47,7 +47,7 @@ static size_t cell_count(const struct metric *m)
     return m->kind == METRIC_IS_HISTOGRAM ? m->bound_count + 2 : 1;
 }
 
-/* What Prometheus would refuse, or what nobody meant as a label, is counted as "other". */
+/* Values that Prometheus would reject, and overlong ones, are counted as "other". */
 static const char *label_value(const char *value)
 {
     if (!value || strlen(value) > LABEL_VALUE_MAX || !str_is_utf8(str_of(value)))
@@ -98,9 +98,9 @@ static struct metric_series *series_new(const struct metric *m, uint64_t hash, c
     return s;
 }
 
-/* True when the search ends at this slot: it holds the series, was empty and now does, or memory ran out (*ret NULL). */
-static bool slot_settles(const struct metric *m, _Atomic(struct metric_series *) *slot, uint64_t hash,
-                         const char *const *values, struct metric_series **ret)
+/* True when the search ends at this slot: it holds the series, possibly added now, or malloc() failed (*ret NULL). */
+static bool find_or_add_at(const struct metric *m, _Atomic(struct metric_series *) *slot, uint64_t hash,
+                           const char *const *values, struct metric_series **ret)
 {
     size_t count = label_count(m);
     struct metric_series *s = atomic_load_explicit(slot, memory_order_acquire);
@@ -115,17 +115,17 @@ static bool slot_settles(const struct metric *m, _Atomic(struct metric_series *)
     return series_is(s, hash, values, count);
 }
 
-/* False when every slot belongs to another series; slots are never given back, so that stays true. */
-static bool slots_settle(struct metric *m, const char *const *values, struct metric_series **ret)
+/* False when every slot belongs to another series; slots are never freed, so that stays true. */
+static bool find_or_add(struct metric *m, const char *const *values, struct metric_series **ret)
 {
     uint64_t hash = hash_of(values, label_count(m));
     for (size_t i = 0; i < m->slot_count; i++)
-        if (slot_settles(m, &m->slots[(hash + i) % m->slot_count], hash, values, ret))
+        if (find_or_add_at(m, &m->slots[(hash + i) % m->slot_count], hash, values, ret))
             return true;
     return false;
 }
 
-/* NULL only when memory ran out; then the sample is lost. */
+/* NULL only when malloc() failed; the sample is then lost. */
 static struct metric_series *series_of(struct metric *m, const char *const *given, size_t count)
 {
     static const char *const others[METRIC_LABELS_MAX] = {"other", "other", "other"};
@@ -134,8 +134,8 @@ static struct metric_series *series_of(struct metric *m, const char *const *give
     for (size_t i = 0; i < count; i++)
         values[i] = label_value(given[i]);
     struct metric_series *s = NULL;
-    if (!slots_settle(m, values, &s) && !slots_settle(m, others, &s))
-        (void)slot_settles(m, &m->other, hash_of(others, count), others, &s);
+    if (!find_or_add(m, values, &s) && !find_or_add(m, others, &s))
+        (void)find_or_add_at(m, &m->other, hash_of(others, count), others, &s);
     return s;
 }
 
@@ -185,7 +185,7 @@ void metric_shift(struct gauge *g, double by, const char *const *values, size_t 
 void metric_observe(struct histogram *h, double value, const char *const *values, size_t count)
 {
     struct metric_series *s = series_of(&h->metric, values, count);
-    if (!s || isnan(value)) /* one NaN would spoil the sum for good */
+    if (!s || isnan(value)) /* one NaN would make the sum NaN from then on */
         return;
     size_t bucket = 0;
     while (bucket < h->metric.bound_count && value > h->metric.bounds[bucket])
@@ -194,7 +194,7 @@ void metric_observe(struct histogram *h, double value, const char *const *values
     cell_add(&s->cells[h->metric.bound_count + 1], value);
 }
 
-static void source(struct metric *m, double (*read)(void *context), void *context)
+static void set_source(struct metric *m, double (*read)(void *context), void *context)
 {
     assert(label_count(m) == 0);
     pthread_mutex_lock(&reading);
@@ -205,12 +205,12 @@ static void source(struct metric *m, double (*read)(void *context), void *contex
 
 void counter_source(struct counter *c, double (*read)(void *context), void *context)
 {
-    source(&c->metric, read, context);
+    set_source(&c->metric, read, context);
 }
 
 void gauge_source(struct gauge *g, double (*read)(void *context), void *context)
 {
-    source(&g->metric, read, context);
+    set_source(&g->metric, read, context);
 }
 
 static void add_number(struct buf *out, double d)
@@ -257,7 +257,7 @@ static void add_sample(struct buf *out, const struct metric *m, const char *suff
     buf_addz(out, label_count(m) || le ? "} " : " ");
 }
 
-/* The count is the sum of the buckets just read, so that the two agree however many threads go on counting. */
+/* The count is the sum of the buckets just read, so that the two agree while other threads count. */
 static void add_histogram(struct buf *out, const struct metric *m, struct metric_series *s)
 {
     uint64_t seen = 0;
@@ -301,7 +301,7 @@ static void add_metric(struct buf *out, struct metric *m)
         buf_addz(out, "\n");
         return;
     }
-    /* Without labels there is one series, shown as 0 before anything was counted. */
+    /* Without labels there is one series, shown as 0 until something is counted. */
     if (label_count(m) == 0)
         (void)series_of(m, NULL, 0);
     for (size_t i = 0; i < m->slot_count; i++) {

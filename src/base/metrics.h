@@ -1,13 +1,13 @@
-/* Numbers about the running program, for Prometheus. Counting is lock-free; a metric is declared where it is counted:
+/* Metrics for Prometheus. Counting is lock-free; a metric is declared in the file that counts it:
  *
  *   METRIC_COUNTER(answers, "reclaim_http_answers_total", "Answers given.", "route", "status");
- *   METRIC_HISTOGRAM(lateness, "reclaim_hold_lateness_seconds", "Release after its instant.", metric_seconds);
+ *   METRIC_HISTOGRAM(lateness, "reclaim_hold_lateness_seconds", "Delay of held replies.", metric_seconds);
  *   ...
  *   counter_add(&answers, 1, "probe", "200");
  *   histogram_observe(&lateness, seconds);
  *
- * The declaration registers it before main(). As many label values are given as labels were declared. A combination of
- * values is a series; one past METRIC_SERIES_MAX is counted under "other", so label values can never use up memory. */
+ * The declaration registers it before main(). Each call passes one value for each declared label. A combination of
+ * values is a series; beyond METRIC_SERIES_MAX series, samples are counted under "other", which bounds the memory. */
 #ifndef BASE_METRICS_H
 #define BASE_METRICS_H
 
@@ -22,7 +22,7 @@ struct metric {
     const char *name, *help;
     enum metric_kind { METRIC_IS_COUNTER, METRIC_IS_GAUGE, METRIC_IS_HISTOGRAM } kind;
     const char *labels[METRIC_LABELS_MAX];
-    const double *bounds; /* of a histogram's buckets, ascending; +Inf follows by itself */
+    const double *bounds; /* of a histogram's buckets, ascending, without +Inf */
     size_t bound_count;
     _Atomic(struct metric_series *) *slots;
     size_t slot_count;
@@ -32,7 +32,7 @@ struct metric {
     struct metric *next; /* by name */
 };
 
-/* Distinct types, so that a gauge is not observed and a histogram not added to. */
+/* Distinct types, so that using a metric of the wrong kind does not compile. */
 struct counter {
     struct metric metric;
 };
@@ -58,8 +58,8 @@ extern const double metric_seconds[14]; /* 500 µs to 10 s: bounds that suit mos
 #define gauge_add(gauge, by, ...) metric_shift(gauge, by, METRIC_VALUES(__VA_ARGS__))
 #define histogram_observe(histogram, value, ...) metric_observe(histogram, value, METRIC_VALUES(__VA_ARGS__))
 
-/* Has a metric without labels read when it is asked for; NULL ends that. Once this returns, no earlier `read` is
- * running or will run, so its context may go. `read` must not call anything of metrics. */
+/* Calls `read` for the value of a metric without labels whenever metrics are rendered; NULL ends that. Once this
+ * returns, an earlier `read` is no longer called and its context may be freed. `read` must not call this module. */
 void counter_source(struct counter *c, double (*read)(void *context), void *context);
 void gauge_source(struct gauge *g, double (*read)(void *context), void *context);
 
@@ -67,7 +67,7 @@ void gauge_source(struct gauge *g, double (*read)(void *context), void *context)
 #define METRICS_CONTENT_TYPE "text/plain; version=0.0.4; charset=utf-8"
 void metrics_render(struct buf *out);
 
-/* What the macros above stand for. */
+/* The functions behind the macros above. */
 void metric_register(struct metric *m);
 void metric_count(struct counter *c, uint64_t by, const char *const *values, size_t count);
 void metric_set(struct gauge *g, double value, const char *const *values, size_t count);

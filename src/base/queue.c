@@ -6,8 +6,8 @@
 
 #include "base/clock.h"
 
-/* How long a sleeper may miss that a test moved the clock. Each look wakes a thread for nothing otherwise. */
-#define LOOK_AGAIN_NS NS_PER_S
+/* Waiting threads wake at this interval to notice that a test shifted the clock; a shorter one would waste CPU time. */
+#define CHECK_CLOCK_NS NS_PER_S
 
 struct queue {
     pthread_mutex_t lock;
@@ -79,8 +79,8 @@ static bool before(struct timespec a, struct timespec b)
     return a.tv_sec != b.tv_sec ? a.tv_sec < b.tv_sec : a.tv_nsec < b.tv_nsec;
 }
 
-/* Sleeps until there is an item, the queue is closed, or the deadline: by our clock, which a test may move on, but
- * never longer than it meant when the sleep began, should a test move it back. */
+/* Waits until there is an item, the queue is closed or the deadline passed. A test may shift the clock meanwhile;
+ * shifting it back does not extend the wait. */
 static void wait_for_item(struct queue *q, int64_t deadline_ns)
 {
     const struct timespec latest = clock_unshifted(deadline_ns);
@@ -90,9 +90,9 @@ static void wait_for_item(struct queue *q, int64_t deadline_ns)
         int64_t now_ns = clock_ns();
         if (now_ns >= deadline_ns)
             return;
-        struct timespec look = clock_unshifted(now_ns + LOOK_AGAIN_NS);
-        bool last = before(latest, look);
-        if (pthread_cond_timedwait(&q->changed, &q->lock, last ? &latest : &look) != 0 && last)
+        struct timespec check = clock_unshifted(now_ns + CHECK_CLOCK_NS);
+        bool last = before(latest, check);
+        if (pthread_cond_timedwait(&q->changed, &q->lock, last ? &latest : &check) != 0 && last)
             return;
     }
 }

@@ -6,28 +6,28 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static void start(void)
+static void init_sodium(void)
 {
-    /* Codes and tokens drawn from anything less would be worse than no program. */
+    /* Without a secure source of randomness, codes and tokens could be guessed. */
     if (sodium_init() < 0)
         abort();
 }
 
-static void ready(void)
+static void ensure_init(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    (void)pthread_once(&once, start);
+    (void)pthread_once(&once, init_sodium);
 }
 
 void random_bytes(void *into, size_t len)
 {
-    ready();
+    ensure_init();
     randombytes_buf(into, len);
 }
 
 uint32_t random_below(uint32_t bound)
 {
-    ready();
+    ensure_init();
     return randombytes_uniform(bound);
 }
 
@@ -51,7 +51,7 @@ double random_gauss(double sigma, double cut)
     for (;;) {
         uint64_t bits[2];
         random_bytes(bits, sizeof bits);
-        /* Box and Muller; 1 - u because the logarithm of 0 is no number. */
+        /* Box-Muller transform; 1 - u because log(0) is not finite. */
         double z = sqrt(-2 * log(1 - unit(bits[0]))) * cos(2 * M_PI * unit(bits[1]));
         if (fabs(z) <= cut)
             return z * sigma;

@@ -1,4 +1,4 @@
-/* Tells a thread to end. The descriptor is readable from stop_raise() on, so the thread can wait for it beside others. */
+/* Asks a thread to stop. The descriptor becomes readable at stop_raise(), so the thread can poll it with others. */
 #ifndef BASE_STOP_H
 #define BASE_STOP_H
 
@@ -9,6 +9,6 @@ void stop_raise(int stop_fd);
 /* Waits up to `wait_ms`; true once it is raised. */
 bool stop_wait(int stop_fd, int wait_ms);
 bool stop_is_raised(int stop_fd);
-void stop_free(int stop_fd); /* -1 is fine */
+void stop_free(int stop_fd); /* -1 is allowed */
 
 #endif

@@ -97,8 +97,8 @@ size_t str_utf8_len(struct str s)
     if (at[0] < 0x80)
         return 1;
 
-    /* The first byte fixes the length and narrows the second: that is what bars overlong forms (C0, C1, E0, F0),
-     * surrogates (ED) and values past U+10FFFF (F4). */
+    /* The first byte determines the length and the range of the second, which excludes overlong forms
+     * (C0, C1, E0, F0), surrogates (ED) and values past U+10FFFF (F4). */
     unsigned char least = 0x80, most = 0xBF;
     size_t len;
     if (at[0] >= 0xC2 && at[0] <= 0xDF) {
@@ -162,7 +162,7 @@ enum err str_to_i64(struct str s, int64_t min, int64_t max, int64_t *ret)
     for (size_t i = 0; i < s.len; i++) {
         if (s.at[i] < '0' || s.at[i] > '9')
             return ERR_INPUT;
-        /* Summed on the side of its sign, so that INT64_MIN can be reached. */
+        /* Negative numbers are summed as negative, so that INT64_MIN can be parsed. */
         int digit = s.at[i] - '0';
         if (__builtin_mul_overflow(n, 10, &n) || __builtin_add_overflow(n, negative ? -digit : digit, &n))
             return ERR_INPUT;

@@ -18,11 +18,11 @@ struct str {
 
 struct str str_of(const char *z);               /* NULL gives an absent str */
 bool str_eq(struct str a, struct str b);        /* absent equals absent only, not "" */
-bool str_eq_nocase(struct str a, struct str b); /* ASCII only, as HTTP and e-mail domains want */
+bool str_eq_nocase(struct str a, struct str b); /* ASCII only, as in HTTP and e-mail domains */
 bool str_starts(struct str s, struct str prefix);
 struct str str_trim(struct str s); /* space, tab, CR, LF, FF, VT at both ends */
 
-/* Takes the part before `separator` off *rest; false when *rest is used up. An empty part is a part. */
+/* Removes the part before `separator` from *rest; false when *rest is used up. Parts may be empty. */
 bool str_split(struct str *rest, char separator, struct str *ret_part);
 
 /* Copies with a NUL; ERR_FULL when it does not fit, ERR_INPUT when s holds a NUL. */
@@ -30,14 +30,14 @@ enum err str_copy(struct str s, char *into, size_t size) MUST_CHECK;
 void str_lower(char *at, size_t len); /* ASCII only, in place */
 
 bool str_is_utf8(struct str s); /* no overlong forms, surrogates or values past U+10FFFF */
-/* Bytes of the UTF-8 character that s begins with; 0 when s is empty or begins with none. */
+/* Length of the first UTF-8 character of s in bytes; 0 when s is empty or does not begin with a valid one. */
 size_t str_utf8_len(struct str s);
-#define UUID_NIL "00000000-0000-0000-0000-000000000000" /* before every other in PostgreSQL's order */
+#define UUID_NIL "00000000-0000-0000-0000-000000000000" /* sorts first in PostgreSQL */
 bool str_is_uuid(struct str s);                         /* 8-4-4-4-12 hex digits, either case */
 
-/* Decimal only, no sign for min >= 0, no spaces; ERR_INPUT unless wholly a number within the bounds. */
+/* Decimal only, no sign for min >= 0, no spaces; ERR_INPUT unless the whole text is a number within the bounds. */
 enum err str_to_i64(struct str s, int64_t min, int64_t max, int64_t *ret) MUST_CHECK;
-/* "500ms", "10s", "15m", "2h", "30d"; a unit is demanded except for "0". */
+/* "500ms", "10s", "15m", "2h", "30d"; the unit is required except for "0". */
 enum err str_to_duration_ms(struct str s, int64_t *ret_ms) MUST_CHECK;
 
 #endif

@@ -34,7 +34,7 @@ void wheel_init(struct wheel *w, int64_t tick_ns, int64_t now_ns)
     w->turned_to = floor_tick(w, now_ns);
 }
 
-/* To the slot of its tick, or among the due when that slot has been passed. */
+/* Links the entry into the slot of its tick, or into the due list when that tick has passed. */
 static void put(struct wheel *w, struct wheel_entry *entry)
 {
     int64_t tick = due_tick(w, entry);
@@ -52,7 +52,8 @@ static void put(struct wheel *w, struct wheel_entry *entry)
 
 static void take(struct wheel *w, struct wheel_entry *entry)
 {
-    struct wheel_entry *head = entry->next; /* if it was alone; else another entry, which the test below rules out */
+    struct wheel_entry *head =
+        entry->next; /* the list head if this was the only entry; otherwise list_empty() is false below */
     entry->next->previous = entry->previous;
     entry->previous->next = entry->next;
     entry->next = entry->previous = NULL;
@@ -83,9 +84,9 @@ bool wheel_holds(const struct wheel_entry *entry)
     return entry->next != NULL;
 }
 
-/* Puts every entry of the list where it belongs now. Those that belong on the same list go to its end, so the walk
- * stops at what was its last. */
-static void sort_out(struct wheel *w, struct wheel_entry *head)
+/* Moves every entry of the list to the list where it belongs now. Entries that stay are appended to the same list, so
+ * the loop ends at the entry that was last. */
+static void redistribute(struct wheel *w, struct wheel_entry *head)
 {
     if (list_empty(head))
         return;
@@ -100,27 +101,27 @@ static void sort_out(struct wheel *w, struct wheel_entry *head)
     }
 }
 
-/* After this the due list holds what is due by now_ns and nothing else, wherever the clock went. */
-static void turn(struct wheel *w, int64_t now_ns)
+/* Makes the due list hold exactly the entries due by now_ns, also when the clock went back. */
+static void advance(struct wheel *w, int64_t now_ns)
 {
     int64_t from = w->turned_to, to = floor_tick(w, now_ns);
     if (to == from)
         return;
     w->turned_to = to;
     if (to < from) {
-        sort_out(w, &w->due);
+        redistribute(w, &w->due);
         return;
     }
     uint64_t ticks = (uint64_t)to - (uint64_t)from;
     if (ticks > WHEEL_SLOTS)
         ticks = WHEEL_SLOTS;
     for (uint64_t i = 1; i <= ticks; i++)
-        sort_out(w, &w->slots[slot_of((uint64_t)from + i)]);
+        redistribute(w, &w->slots[slot_of((uint64_t)from + i)]);
 }
 
 struct wheel_entry *wheel_expire(struct wheel *w, int64_t now_ns)
 {
-    turn(w, now_ns);
+    advance(w, now_ns);
     if (list_empty(&w->due))
         return NULL;
     struct wheel_entry *entry = w->due.next;
@@ -128,7 +129,7 @@ struct wheel_entry *wheel_expire(struct wheel *w, int64_t now_ns)
     return entry;
 }
 
-/* Ticks from turned_to to the next slot with something in it, 1 to WHEEL_SLOTS; there must be one. */
+/* Ticks from turned_to to the next slot that is not empty, 1 to WHEEL_SLOTS; there must be one. */
 static int64_t ticks_to_next(const struct wheel *w)
 {
     for (size_t ahead = 1;;) {

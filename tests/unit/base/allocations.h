@@ -1,5 +1,5 @@
-/* For tests linked with --wrap=malloc and --wrap=free: counts allocations, fails a chosen one, and looks into what is
- * freed. */
+/* For tests linked with --wrap=malloc and --wrap=free: counts allocations, makes a chosen one fail and searches freed
+ * memory for a secret. */
 #ifndef TESTS_UNIT_BASE_ALLOCATIONS_H
 #define TESTS_UNIT_BASE_ALLOCATIONS_H
 
@@ -20,7 +20,7 @@ void __wrap_free(void *at);
 
 void *__wrap_malloc(size_t size)
 {
-    /* A sanitizer would end the program over a size that malloc() refuses. */
+    /* AddressSanitizer aborts the program for sizes that malloc() only refuses. */
     if (++allocations == failing || size > (size_t)1 << 40)
         return NULL;
     return __real_malloc(size);

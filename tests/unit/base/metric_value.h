@@ -1,4 +1,4 @@
-/* What a metric has come to, for tests about something else than metrics. */
+/* Reads the value of a metric, for tests of other modules. */
 #ifndef TESTS_UNIT_BASE_METRIC_VALUE_H
 #define TESTS_UNIT_BASE_METRIC_VALUE_H
 

@@ -19,7 +19,7 @@ static void time_goes_forward(void **state UNUSED)
     assert_true(clock_wall_us() > INT64_C(1700000000000000));
 }
 
-/* The clocks run on between two looks at them, so a shift is bracketed. */
+/* The clocks advance between two readings, so a shift is checked against a lower and an upper bound. */
 static void a_shift_moves_both_clocks_either_way(void **state UNUSED)
 {
     const int64_t shifts[] = {3600 * NS_PER_S, -7200 * NS_PER_S, 3600 * NS_PER_S, 400 * DAY, -400 * DAY};
@@ -104,7 +104,7 @@ static void milliseconds_left_are_bounded(void **state UNUSED)
     assert_int_equal(clock_ms_until(INT64_MAX, 1000), 1000);
     assert_int_equal(clock_ms_until(clock_ns() + 3600 * NS_PER_S, 1000), 1000);
     assert_int_equal(clock_ms_until(clock_ns() + 3600 * NS_PER_S, 0), 0);
-    /* A clock that was moved before its own beginning. */
+    /* A clock shifted to before its start. */
     const int64_t back_ns = -1000 * DAY;
     clock_shift(back_ns);
     assert_int_equal(clock_ms_until(INT64_MAX, 1000), 1000);

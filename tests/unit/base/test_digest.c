@@ -12,7 +12,7 @@ static void check_hex(struct digest d, const char *want)
     assert_string_equal(hex, want);
 }
 
-/* FIPS 180's examples, and the million of a's. */
+/* The examples of FIPS 180, including one million times "a". */
 static void the_quick_digest_is_blake2b(void **state UNUSED)
 {
     check_hex(digest_quick(STR("abc")), "bddd813c634239723171ef3fee98579b94964e3bb1cb3e427262c8c068d52319");
@@ -39,8 +39,8 @@ static void sha256_agrees_with_its_standard(void **state UNUSED)
     free(many);
 }
 
-/* A key shorter than a block counts as if zeros followed it, a longer one is replaced by its digest: so RFC 4231's
- * keys of other lengths can be given as ours. */
+/* HMAC pads shorter keys with zeros and replaces longer ones by their digest, so RFC 4231's keys of other lengths can
+ * be turned into keys of our length. */
 static struct digest key_of(struct str s)
 {
     if (s.len > 64)
@@ -83,7 +83,7 @@ static void hmac_agrees_with_rfc_4231(void **state UNUSED)
                "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2");
 }
 
-/* Appendix A.3 is the one without salt; its 42 bytes begin with our 32. */
+/* Appendix A.3 is the case without salt; our 32 bytes are the first of its 42. */
 static void derived_keys_agree_with_rfc_5869(void **state UNUSED)
 {
     char secret[22];
@@ -93,7 +93,7 @@ static void derived_keys_agree_with_rfc_5869(void **state UNUSED)
     check_hex(key, "8da4e775a563c18f715f802a063c5a31b8a11f5c5ee1879ec3454e5f3c738d2d");
 }
 
-/* RFC 5869 by hand: extract with a salt of zeros, expand once with the purpose and the byte 1. */
+/* RFC 5869 step by step: extract with a salt of zeros, expand once with the purpose and the byte 1. */
 static void the_purpose_is_the_info_of_hkdf(void **state UNUSED)
 {
     struct str master = STR("0123456789abcdef0123456789abcdef, and some more than one digest's length");

@@ -83,7 +83,7 @@ static void strings_are_cut_between_characters_and_escapes(void **state UNUSED)
     check_written(STR("ab\xFFz"), 4, "\"ab…\"");
 }
 
-/* Whatever the bytes, jansson must read back what was written, with U+FFFD for what was wrong. */
+/* For any bytes, jansson must read back the text written, with U+FFFD in place of invalid bytes. */
 static void any_bytes_become_json_that_can_be_read(void **state UNUSED)
 {
     static const char tricky[] = "\xF0\x9F\x98\x80\"\\\n\xE2\x82\xAC\xC2\x9F z";

@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "unit.h"
 
-/* A socket that keeps messages apart: what one write(2) sends, one read(2) receives. */
+/* A socket that keeps message boundaries: one recv() returns the bytes of one write(). */
 static int ends[2];
 
 static int redirect(void **state UNUSED)
@@ -39,7 +39,7 @@ static struct str written(void)
     return (struct str){len < 0 ? NULL : line, len < 0 ? 0 : (size_t)len};
 }
 
-/* One line and nothing of another: its newline is the only control character. */
+/* Checks that it is exactly one line: the newline at its end is the only control character. */
 static struct str whole(struct str line)
 {
     if (!line.at || line.len == 0 || line.len > 4096) {
@@ -147,7 +147,7 @@ static void long_values_are_cut(void **state UNUSED)
     assert_int_equal(json_integer_value(json_object_get(root, "behind")), 7);
 }
 
-/* Whatever is put into a line, and wherever it ends: it stays a line. */
+/* For any fields of any length, the result is one line. */
 static void lines_are_bounded_and_stay_json(void **state UNUSED)
 {
     static const char tricky[] = "\x01\"\\\xE2\x82\xAC\n\xFFz";
@@ -175,7 +175,7 @@ static void lines_are_bounded_and_stay_json(void **state UNUSED)
     }
 }
 
-/* Near the end of a line a field may not fit where a shorter one behind it still does. */
+/* Near the end of a line, a field may not fit while a shorter one after it does. */
 static void a_field_that_does_not_fit_is_left_out_whole(void **state UNUSED)
 {
     char text[1000];

@@ -12,11 +12,11 @@
 
 #define HOUR (3600 * NS_PER_S)
 
-/* The clock is moved from inside the wait, where a test in another thread could only hope to hit. */
+/* The clock is shifted inside the wait, because another thread could not reliably do so at that moment. */
 static _Atomic int64_t shift_in_wait_ns;
-/* Sleepers wake by themselves now and then; here they must be woken. */
+/* Disables the regular wake-ups of waiting threads, so that only a signal wakes them. */
 static _Atomic bool only_when_woken;
-static _Atomic int sleepers; /* that began to sleep while the above was set */
+static _Atomic int sleepers; /* threads that began to wait while the above was set */
 
 int __real_pthread_cond_timedwait(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
@@ -49,13 +49,13 @@ int __wrap_pthread_mutex_init(pthread_mutex_t *mutex, const pthread_mutexattr_t 
     return mutex_fails ? ENOMEM : __real_pthread_mutex_init(mutex, attributes);
 }
 
-static int items[8]; /* what is queued: only their addresses count */
+static int items[8]; /* queued by address; the values do not matter */
 
 static void first_in_is_first_out(void **state UNUSED)
 {
     struct queue *q = queue_new(3);
     assert_non_null(q);
-    /* Round and round the ring. */
+    /* Enough items to wrap around the ring several times. */
     for (size_t i = 0; i < 50; i++) {
         void *item;
         assert_int_equal(queue_push(q, &items[i % 8]), OK);
@@ -115,7 +115,7 @@ static void an_empty_queue_gives_up_at_the_deadline_and_not_before(void **state 
     void *item = &items[5];
     assert_int_equal(queue_pop(q, INT64_MIN, &item), ERR_TIMEOUT);
     assert_int_equal(queue_pop(q, clock_ns(), &item), ERR_TIMEOUT);
-    const int64_t waits_ns[] = {NS_PER_MS, 30 * NS_PER_MS, 1100 * NS_PER_MS}; /* the last with a look in between */
+    const int64_t waits_ns[] = {NS_PER_MS, 30 * NS_PER_MS, 1100 * NS_PER_MS}; /* the last includes a regular wake-up */
     for (size_t i = 0; i < COUNT_OF(waits_ns); i++) {
         int64_t deadline_ns = clock_ns() + waits_ns[i];
         assert_int_equal(queue_pop(q, deadline_ns, &item), ERR_TIMEOUT);
@@ -174,7 +174,7 @@ static void *pop_forever(void *queue)
     return e == OK ? item : e == ERR_CLOSED ? queue : NULL;
 }
 
-/* They count themselves under the queue's lock, so whoever gets the lock afterwards finds them asleep. */
+/* They are counted under the queue's lock, so any thread that takes the lock afterwards finds them waiting. */
 static void start_sleepers(struct queue *q, pthread_t *threads, int count)
 {
     sleepers = 0;

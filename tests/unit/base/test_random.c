@@ -8,7 +8,7 @@
 
 #define DRAWS 20000
 
-/* Bounds below are six or more standard errors wide: a right generator fails them less than once in 10^8 runs. */
+/* The bounds are at least six standard errors wide: a correct generator fails less than once in 10^8 runs. */
 
 static void bytes_are_filled_to_the_last_and_not_beyond(void **state UNUSED)
 {

@@ -121,11 +121,11 @@ static void utf8_is_told_from_what_only_looks_like_it(void **state UNUSED)
         {STR("\xDF\xBF"), true},          /* U+07FF, the last */
         {STR("\xE0\xA0\x80"), true},      /* U+0800 */
         {STR("\xED\x9F\xBF"), true},      /* U+D7FF, before the surrogates */
-        {STR("\xEE\x80\x80"), true},      /* U+E000, behind them */
+        {STR("\xEE\x80\x80"), true},      /* U+E000, after them */
         {STR("\xEF\xBF\xBF"), true},      /* U+FFFF */
         {STR("\xF0\x90\x80\x80"), true},  /* U+10000 */
         {STR("\xF4\x8F\xBF\xBF"), true},  /* U+10FFFF */
-        {STR("\x80"), false},             /* a continuation without a beginning */
+        {STR("\x80"), false},             /* a continuation byte without a leading byte */
         {STR("\xBF"), false},             /* the same */
         {STR("\xC0\x80"), false},         /* overlong NUL */
         {STR("\xC0\xAF"), false},         /* overlong slash */
@@ -144,7 +144,7 @@ static void utf8_is_told_from_what_only_looks_like_it(void **state UNUSED)
         {STR("\xC2"), false}, /* cut off */
         {STR("\xE2\x82"), false},
         {STR("\xF0\x9F\x98"), false},
-        {STR("\xC2\x41"), false}, /* a beginning without its continuation */
+        {STR("\xC2\x41"), false}, /* a leading byte without its continuation */
         {STR("\xE2\x82\x41"), false},
         {STR("\xE2\x41\x82"), false},
         {STR("\xF0\x9F\x98\xC0"), false},
@@ -156,7 +156,7 @@ static void utf8_is_told_from_what_only_looks_like_it(void **state UNUSED)
     }
 }
 
-/* The same question answered the slow way: decode by the length the first byte announces, then encode again. */
+/* A slow reference implementation: decode using the length in the first byte, then encode again and compare. */
 static bool is_utf8_by_decoding(const unsigned char *at, size_t len)
 {
     static const uint32_t first_of[] = {0, 0, 0x80, 0x800, 0x10000};

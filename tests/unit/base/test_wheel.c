@@ -146,7 +146,7 @@ static void entries_may_be_added_and_cancelled_while_others_come_out(void **stat
     assert_ptr_equal(wheel_expire(&wheel, 2000), &a);
 }
 
-/* A model without cleverness: every waiting entry, looked at one by one. */
+/* A simple reference model: every waiting entry is checked one by one. */
 #define WAITING 300
 
 struct model {
@@ -183,7 +183,7 @@ static void model_cancel(struct model *m, size_t i)
     wheel_cancel(&wheel, &m->entries[i]);
 }
 
-/* Takes up to `most` out; each must be one that is due, and if they ran out there must be none left. */
+/* Expires up to `most` entries; each must be due, and if there are fewer, no due entry may remain. */
 static void model_expire(struct model *m, size_t most)
 {
     while (most-- > 0) {
@@ -220,7 +220,7 @@ static void check_next(const struct model *m)
     assert_true(next <= earliest);
     assert_true(next <= m->now_ns + WHEEL_SLOTS * m->tick_ns);
     if (earliest > m->now_ns)
-        assert_true(next > m->now_ns); /* else its owner would wake for nothing, over and over */
+        assert_true(next > m->now_ns); /* otherwise the owner would wake repeatedly without work */
 }
 
 static int64_t some_time(uint64_t *numbers, const struct model *m)

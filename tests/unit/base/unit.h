@@ -1,4 +1,4 @@
-/* What every unit test includes: cmocka with what it wants before it, and comparisons for our types. */
+/* Included by every unit test: cmocka with the headers it requires, and assertions for our types. */
 #ifndef TESTS_UNIT_BASE_UNIT_H
 #define TESTS_UNIT_BASE_UNIT_H
 
@@ -21,7 +21,7 @@
     } while (0)
 #define assert_absent(s) assert_null((s).at)
 
-/* Numbers that are the same in every run, so that a failure can be repeated. */
+/* A pseudo-random sequence that is the same in every run, so that failures can be reproduced. */
 static inline uint64_t next_number(uint64_t *state)
 {
     *state ^= *state << 13;
