@@ -1,4 +1,4 @@
-/* PostgreSQL's array literals, such as {1,2} or {"a","b"}, one element at a time, for one-dimensional parameters. */
+/* Writes and reads PostgreSQL's array literals, such as {1,2} or {"a","b"}, one element at a time, in one dimension. */
 #ifndef PG_ARRAYS_H
 #define PG_ARRAYS_H
 
@@ -7,12 +7,12 @@
 #include "base/buf.h"
 
 void array_add_i64(struct buf *array, int64_t n);
-void array_add_plain(struct buf *array, struct str element); /* nothing to quote in it: a UUID, a name in hex */
-void array_add_text(struct buf *array, struct str element);  /* any; absent is null */
-/* Completes it. NULL when it did not fit. */
+void array_add_plain(struct buf *array, struct str element); /* needs no quoting: a UUID, hex digits */
+void array_add_text(struct buf *array, struct str element);  /* any text; absent is null */
+/* Completes and returns the literal; NULL when it did not fit. */
 const char *array_end(struct buf *array) MUST_CHECK;
 
-/* Reads the next number off a literal of numbers; 0 for one that is none. */
+/* Removes and returns the next element of a literal of numbers; 0 when it is not a number or none is left. */
 int64_t array_next_i64(struct str *rest);
 
 #endif

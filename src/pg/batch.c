@@ -7,7 +7,7 @@
 
 #define IN_FLIGHT_MAX 4
 
-/* One batch under way, or the place for one. */
+/* A running batch, or a free slot for one. */
 struct run {
     struct job job;
     struct batch *batch;
@@ -18,14 +18,14 @@ struct run {
 
 struct batch {
     struct batch_config config;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     struct batch_item *first, **last;
     size_t waiting;
     struct run runs[IN_FLIGHT_MAX];
 };
 
-/* Takes the oldest items; the lock is held. */
-static void take(struct run *run)
+/* Moves the oldest waiting items into the batch; the lock is held. */
+static void take_waiting(struct run *run)
 {
     struct batch *b = run->batch;
     run->count = 0;
@@ -42,16 +42,16 @@ static enum err run_batch(struct job *job, struct pg *pg)
 {
     struct run *run = OWNER_OF(job, struct run, job);
     struct batch *b = run->batch;
-    if (run->count == 0) { /* not when run again: the same items then */
+    if (run->count == 0) { /* a retry runs the same items */
         pthread_mutex_lock(&b->lock);
-        take(run);
+        take_waiting(run);
         pthread_mutex_unlock(&b->lock);
     }
     return run->count ? b->config.run(b->config.context, pg, run->items, run->count) : OK;
 }
 
-/* Has a worker come for what waits, if something does and a place is free. */
-static enum err set_off(struct batch *b)
+/* Submits a batch if items are waiting and a slot is free. */
+static enum err submit_batch(struct batch *b)
 {
     pthread_mutex_lock(&b->lock);
     struct run *run = NULL;
@@ -76,7 +76,7 @@ static enum err set_off(struct batch *b)
     return e;
 }
 
-/* Nobody will come for what waits: everyone is told, those added meanwhile included. */
+/* No batch is running that would take the waiting items: fails all of them, including those added meanwhile. */
 static void fail_waiting(struct batch *b, enum err e)
 {
     for (;;) {
@@ -95,7 +95,7 @@ static void fail_waiting(struct batch *b, enum err e)
     }
 }
 
-static bool anything_under_way(struct batch *b)
+static bool any_running(struct batch *b)
 {
     bool busy = false;
     pthread_mutex_lock(&b->lock);
@@ -109,9 +109,9 @@ static void batch_done(struct job *job, enum err e)
 {
     struct run *run = OWNER_OF(job, struct run, job);
     struct batch *b = run->batch;
-    if (run->count == 0 && e) { /* never ran: fail those it would have taken */
+    if (run->count == 0 && e) { /* never ran: fail the items it would have taken */
         pthread_mutex_lock(&b->lock);
-        take(run);
+        take_waiting(run);
         pthread_mutex_unlock(&b->lock);
     }
     for (size_t i = 0; i < run->count; i++)
@@ -119,7 +119,7 @@ static void batch_done(struct job *job, enum err e)
     pthread_mutex_lock(&b->lock);
     run->busy = false;
     pthread_mutex_unlock(&b->lock);
-    if ((e = set_off(b)) && !anything_under_way(b))
+    if ((e = submit_batch(b)) && !any_running(b))
         fail_waiting(b, e);
 }
 
@@ -136,9 +136,9 @@ enum err batch_add(struct batch *b, struct batch_item *item)
     pthread_mutex_unlock(&b->lock);
     if (full)
         return ERR_FULL;
-    enum err e = set_off(b);
-    if (e && !anything_under_way(b))
-        fail_waiting(b, e); /* this item among them */
+    enum err e = submit_batch(b);
+    if (e && !any_running(b))
+        fail_waiting(b, e); /* including this item */
     return OK;
 }
 

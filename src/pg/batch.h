@@ -1,35 +1,35 @@
-/* Many small questions, one statement: what arrives while a batch is under way makes up the next one.
+/* Combines many small queries into one statement: items added while batches are running form the next batch.
  *
- * A batch runs as a job of a pool, so that connections, retries and outages are the pool's care. At most `in_flight` are
- * under way at a time; the busier it gets, the larger they grow, and nobody waits for a batch to fill. */
+ * A batch runs as a job of a pool, which handles connections, retries and outages. At most `in_flight` batches run at a
+ * time; they grow with the load, and a batch never waits to be filled. */
 #ifndef PG_BATCH_H
 #define PG_BATCH_H
 
 #include "pg/pool.h"
 
-struct batch_item { /* a member of what asks */
+struct batch_item { /* embedded in the caller's struct */
     struct batch_item *next;
 };
 
 struct batch_config {
     struct pool *pool;
     size_t most;         /* items in one batch */
-    size_t capacity;     /* items that may wait; more are refused at once */
+    size_t capacity;     /* of the waiting list; batch_add() returns ERR_FULL beyond it */
     int in_flight;       /* at most 4 */
-    int64_t patience_ns; /* for a batch, from its start */
+    int64_t patience_ns; /* time limit of a batch, from its submission */
     void *context;
-    /* On a worker: asks for all items, which may be asked again after ERR_CONFLICT. */
+    /* Called on a worker for all items of a batch; again with the same items after ERR_CONFLICT. */
     enum err (*run)(void *context, struct pg *pg, struct batch_item **items, size_t count);
-    /* Once for each item afterwards, with what became of the batch; the item is its owner's again. */
+    /* Called once for each item afterwards, with the result of its batch; the batch no longer uses the item. */
     void (*done)(void *context, struct batch_item *item, enum err e);
 };
 
 struct batch;
 
 struct batch *batch_new(const struct batch_config *config) MUST_CHECK;
-void batch_free(struct batch *b); /* only when nothing is under way */
+void batch_free(struct batch *b); /* only when no batch is running */
 
-/* ERR_FULL when too many wait. Otherwise `done` tells the rest, without a database even before this returns. */
+/* ERR_FULL when too many wait. Otherwise `done` is called; without a database even before this returns. */
 enum err batch_add(struct batch *b, struct batch_item *item) MUST_CHECK;
 
 #endif

@@ -1,4 +1,4 @@
-/* From a URL to a session that is ready for trips. */
+/* Connects to the servers of a URL and sets up the session. */
 #include <limits.h>
 #include <poll.h>
 #include <stdio.h>
@@ -10,7 +10,7 @@
 #include "pg/inside.h"
 
 #define HOSTS_MAX 16
-#define HOST_ROOM 256
+#define HOST_SIZE 256
 #define PARAMS_MAX 64
 
 struct params {
@@ -18,7 +18,7 @@ struct params {
     int count;
 };
 
-/* Used where the URL does not say otherwise. A dead peer is found in some 15 to 25 seconds even when nothing is sent. */
+/* Used for options that the URL does not set. An unreachable peer is detected within 15 to 25 seconds when idle. */
 static const struct {
     const char *key, *value;
 } defaults[] = {
@@ -37,14 +37,14 @@ static void options_free(PQconninfoOption *options)
     PQconninfoFree(options);
 }
 
-/* libpq's complaint may quote the URL, password and all: it is not passed on. */
+/* libpq's error message is dropped because it may quote the URL with its password. */
 static enum err parse(const char *url, PQconninfoOption **ret, struct why *why)
 {
-    char *complaint = NULL;
-    *ret = PQconninfoParse(url, &complaint);
-    if (!*ret && !complaint)
+    char *message = NULL;
+    *ret = PQconninfoParse(url, &message);
+    if (!*ret && !message)
         return why_set(why, ERR_MEMORY, "no memory for the database URL");
-    PQfreemem(complaint);
+    PQfreemem(message);
     if (!*ret)
         return why_set(why, ERR_INPUT,
                        "the database URL cannot be read; postgresql://user:password@host:port/database was expected");
@@ -91,7 +91,7 @@ enum err pg_check_url(const char *url, struct why *why)
     return e;
 }
 
-static void param(struct params *p, const char *key, const char *value)
+static void add_param(struct params *p, const char *key, const char *value)
 {
     if (!value || p->count == PARAMS_MAX)
         return;
@@ -99,8 +99,8 @@ static void param(struct params *p, const char *key, const char *value)
     p->values[p->count++] = value;
 }
 
-/* The entry of a comma-separated list; a list of one serves every host. NULL when it is empty or absent. */
-static const char *entry(const char *list, size_t index, char into[HOST_ROOM])
+/* An entry of a comma-separated list; a list of one applies to every host. NULL when it is empty or absent. */
+static const char *list_entry(const char *list, size_t index, char into[HOST_SIZE])
 {
     if (!list)
         return NULL;
@@ -109,35 +109,35 @@ static const char *entry(const char *list, size_t index, char into[HOST_ROOM])
         for (size_t i = 0; i <= index; i++)
             if (!str_split(&rest, ',', &part))
                 return NULL;
-    return part.len && !str_copy(part, into, HOST_ROOM) ? into : NULL;
+    return part.len && !str_copy(part, into, HOST_SIZE) ? into : NULL;
 }
 
-static enum err refused(const PGconn *conn, struct why *why)
+static enum err connect_failed(const PGconn *conn, struct why *why)
 {
     const char *text = PQerrorMessage(conn);
     size_t line = strcspn(text, "\n");
-    /* Verbose messages read "…FATAL:  28P01: …": the only place where libpq 15 tells a refusal's SQLSTATE. */
+    /* Verbose messages read "…FATAL:  28P01: …": libpq 15 has the SQLSTATE of a failed connect nowhere else. */
     const char *state = strstr(text, ":  ");
     bool answered = state && state + 10 < text + line && state[8] == ':' &&
                     strspn(state + 3, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ") == 5;
-    /* Starting up, shutting down, too many connections: not for ever. */
-    bool later = answered && (!strncmp(state + 3, "57", 2) || !strncmp(state + 3, "53", 2));
-    bool lasting = (answered && !later) || PQconnectionNeedsPassword(conn);
-    return why_set(why, lasting ? ERR_DATABASE : ERR_CLOSED, "%.*s", (int)(line < INT_MAX ? line : 0), text);
+    /* Starting up, shutting down, too many connections: a retry may succeed. */
+    bool retryable = answered && (!strncmp(state + 3, "57", 2) || !strncmp(state + 3, "53", 2));
+    bool permanent = (answered && !retryable) || PQconnectionNeedsPassword(conn);
+    return why_set(why, permanent ? ERR_DATABASE : ERR_CLOSED, "%.*s", (int)(line < INT_MAX ? line : 0), text);
 }
 
-/* libpq's own loop would not know our deadline, and its connect_timeout counts whole seconds per host. */
-static enum err shake_hands(struct pg *pg, int64_t deadline_ns, struct why *why)
+/* Not PQconnectdbParams(), which has no deadline: connect_timeout counts whole seconds per host. */
+static enum err finish_connecting(struct pg *pg, int64_t deadline_ns, struct why *why)
 {
     PostgresPollingStatusType wants = PGRES_POLLING_WRITING;
     while (wants != PGRES_POLLING_OK) {
         if (wants == PGRES_POLLING_FAILED || PQstatus(pg->conn) == CONNECTION_BAD)
-            return refused(pg->conn, why);
+            return connect_failed(pg->conn, why);
         short events = wants == PGRES_POLLING_READING ? POLLIN : POLLOUT;
         struct pollfd on[2] = {{.fd = PQsocket(pg->conn), .events = events}, {.fd = pg->give_up_fd, .events = POLLIN}};
         int ms = clock_ms_until(deadline_ns, 1000);
         if (ms == 0)
-            return why_set(why, ERR_CLOSED, "the database at %s gave no answer in time", PQhost(pg->conn));
+            return why_set(why, ERR_CLOSED, "the database at %s did not reply in time", PQhost(pg->conn));
         if (poll(on, 2, ms) <= 0)
             continue;
         if (on[1].revents)
@@ -147,45 +147,45 @@ static enum err shake_hands(struct pg *pg, int64_t deadline_ns, struct why *why)
     return OK;
 }
 
-/* Notices may quote data: none is shown. One that ends the session is remembered. */
-static void notice(void *context, const PGresult *result)
+/* Notices are not logged, because they may quote data. A FATAL one means that the server ends the session. */
+static void on_notice(void *context, const PGresult *result)
 {
     struct pg *pg = context;
     const char *severity = PQresultErrorField(result, PG_DIAG_SEVERITY_NONLOCALIZED);
     if (severity && (!strcmp(severity, "FATAL") || !strcmp(severity, "PANIC")))
-        pg->doomed = true;
+        pg->session_ending = true;
 }
 
 static enum err connect_one(struct pg *pg, const PQconninfoOption *options, size_t index, int64_t deadline_ns,
                             struct why *why)
 {
-    char host[HOST_ROOM], address[HOST_ROOM], port[HOST_ROOM];
+    char host[HOST_SIZE], address[HOST_SIZE], port[HOST_SIZE];
     struct params p = {.count = 0};
     for (const PQconninfoOption *o = options; o->keyword; o++)
         if (strcmp(o->keyword, "host") != 0 && strcmp(o->keyword, "hostaddr") != 0 && strcmp(o->keyword, "port") != 0 &&
             strcmp(o->keyword, "client_encoding") != 0)
-            param(&p, o->keyword, o->val);
-    param(&p, "host", entry(option(options, "host"), index, host));
-    param(&p, "hostaddr", entry(option(options, "hostaddr"), index, address));
-    param(&p, "port", entry(option(options, "port"), index, port));
-    param(&p, "client_encoding", "UTF8");
+            add_param(&p, o->keyword, o->val);
+    add_param(&p, "host", list_entry(option(options, "host"), index, host));
+    add_param(&p, "hostaddr", list_entry(option(options, "hostaddr"), index, address));
+    add_param(&p, "port", list_entry(option(options, "port"), index, port));
+    add_param(&p, "client_encoding", "UTF8");
     for (size_t i = 0; i < COUNT_OF(defaults); i++)
         if (!option(options, defaults[i].key))
-            param(&p, defaults[i].key, defaults[i].value);
+            add_param(&p, defaults[i].key, defaults[i].value);
     if (host_count(options) > 1 && !option(options, "target_session_attrs"))
-        param(&p, "target_session_attrs", "read-write");
+        add_param(&p, "target_session_attrs", "read-write");
 
     pg->conn = PQconnectStartParams(p.keys, p.values, 0);
     if (!pg->conn)
         return why_set(why, ERR_MEMORY, "no memory for a database connection");
     PQsetErrorVerbosity(pg->conn, PQERRORS_VERBOSE);
-    PQsetNoticeReceiver(pg->conn, notice, pg);
-    return shake_hands(pg, deadline_ns, why);
+    PQsetNoticeReceiver(pg->conn, on_notice, pg);
+    return finish_connecting(pg, deadline_ns, why);
 }
 
-/* Behind a transaction pooler the backend that answers is not the one the handshake named: then nothing may be set that
- * would outlive a transaction. client_connection_check_interval (since 14, not everywhere) ends work whose client missed
- * its deadline. */
+/* Through a transaction pooler, the backend's process id differs from that of the handshake: session settings must not
+ * be changed then. client_connection_check_interval (since 14, not on all systems) cancels statements of a client that
+ * disconnected. */
 static const struct statement session_begin = {
     .name = "session_begin",
     .sql = "SELECT pg_catalog.pg_backend_pid() = $1::int4 AS direct,"
@@ -203,7 +203,7 @@ static enum err begin_session(struct pg *pg, int64_t deadline_ns, struct why *wh
 {
     if (PQsetnonblocking(pg->conn, 1) || !PQenterPipelineMode(pg->conn))
         return why_set(why, ERR_SYSTEM, "the database connection cannot be used without blocking");
-    pg->doomed = false;
+    pg->session_ending = false;
     pg->named = false;
     struct pg_call call = {.ask = &session_begin,
                            .args = {pg_i64(PQbackendPID(pg->conn)), pg_i64(STATEMENT_TIMEOUT_MS)}};
@@ -211,7 +211,7 @@ static enum err begin_session(struct pg *pg, int64_t deadline_ns, struct why *wh
     if (e)
         return why_set(why, e == ERR_DATABASE ? e : ERR_CLOSED, "the database did not begin a session: %s%s%s",
                        err_name(e), call.sqlstate[0] ? ", SQLSTATE " : "", call.sqlstate);
-    pg->pooled = pg->caught_pooler || !pg_get_bool(&call, 0, 0);
+    pg->pooled = pg->pooler_detected || !pg_get_bool(&call, 0, 0);
     pg->named = pg->prepare == PG_PREPARE_ON || (pg->prepare == PG_PREPARE_AUTO && !pg->pooled);
     return OK;
 }
@@ -226,7 +226,7 @@ enum err pg_connect(struct pg *pg, int64_t deadline_ns, struct why *why)
     e = parse(pg->url, &options, why);
     if (e)
         return e;
-    /* Each host gets its share of the time, so that a silent one does not keep us from the next. */
+    /* Each host gets its share of the time, so that one that does not respond does not use up all of it. */
     size_t hosts = host_count(options);
     for (size_t i = 0; i < hosts; i++) {
         int64_t now = clock_ns(), left = deadline_ns > now ? deadline_ns - now : 0;
@@ -256,10 +256,10 @@ bool pg_is_alive(struct pg *pg)
 {
     while (pg->conn) {
         struct pollfd on = {.fd = PQsocket(pg->conn), .events = POLLIN};
-        if (!pg->doomed && PQstatus(pg->conn) == CONNECTION_OK && poll(&on, 1, 0) == 0)
+        if (!pg->session_ending && PQstatus(pg->conn) == CONNECTION_OK && poll(&on, 1, 0) == 0)
             return true;
-        /* Something came unasked: a notice, a notification, or the end. PQisBusy() has libpq look at it. */
-        if (pg->doomed || !PQconsumeInput(pg->conn) || PQisBusy(pg->conn))
+        /* Unrequested input: a notice, a notification or the end of the session. PQisBusy() makes libpq parse it. */
+        if (pg->session_ending || !PQconsumeInput(pg->conn) || PQisBusy(pg->conn))
             pg_disconnect(pg);
     }
     return false;

@@ -18,7 +18,7 @@
 #define PING_WAIT_NS (2 * NS_PER_S)
 #define ALIVE_NS (3 * NS_PER_S)
 #define SCRIPT_CEILING 65536
-#define NO_SIGN INT64_MIN
+#define NEVER_PINGED INT64_MIN
 
 static const struct backoff reconnecting = {100 * NS_PER_MS, 5 * NS_PER_S};
 
@@ -26,52 +26,52 @@ struct listener {
     struct listener_config config;
     struct pg *pg;
     struct buf script; /* LISTEN "a"; LISTEN "b"; */
-    int stop_fd;       /* readable from listener_stop on */
+    int stop_fd;       /* raised by listener_stop() */
     pthread_t thread;
-    bool outage_told;
-    _Atomic int64_t sign_ns; /* when the last ping that was answered had been sent */
+    bool outage_logged;
+    _Atomic int64_t pinged_ns; /* when the last ping that was answered was sent */
 };
 
 static const struct statement listener_ping = {"listener_ping", "SELECT 1 AS one", 0, "one:int4"};
 
-static void pass_on(struct listener *l)
+static void deliver_notifications(struct listener *l)
 {
     for (PGnotify *n; pg_is_up(l->pg) && (n = PQnotifies(l->pg->conn)); PQfreemem(n))
         l->config.heard(l->config.context, n->relname, n->extra);
 }
 
-/* What was notified before the ping was answered is passed on before anybody may trust the sign of life. */
+/* Notifications that arrived before the reply are delivered before listener_is_alive() can rely on this ping. */
 static bool ping(struct listener *l)
 {
     int64_t sent_ns = clock_ns();
     struct pg_call call = {.ask = &listener_ping};
     if (pg_ask(l->pg, &call, sent_ns + PING_WAIT_NS))
         return false;
-    pass_on(l);
-    atomic_store(&l->sign_ns, sent_ns);
+    deliver_notifications(l);
+    atomic_store(&l->pinged_ns, sent_ns);
     return true;
 }
 
-static enum err begin(struct listener *l, struct why *why)
+static enum err connect_and_listen(struct listener *l, struct why *why)
 {
     int64_t deadline_ns = clock_ns() + CONNECT_NS;
     enum err e = pg_connect(l->pg, deadline_ns, why);
     if (e)
         return e;
     if (pg_is_pooled(l->pg))
-        return why_set(why, ERR_INPUT, "a transaction pooler stands between: notifications need the server's own URL");
+        return why_set(why, ERR_INPUT, "the URL leads to a transaction pooler; notifications need a direct connection");
     return pg_script(l->pg, l->script.at, deadline_ns, why);
 }
 
-static void tell_outage(struct listener *l, const char *reason)
+static void log_outage_once(struct listener *l, const char *reason)
 {
-    if (!l->outage_told)
+    if (!l->outage_logged)
         log_warn("listener lost", F_STR("reason", reason));
-    l->outage_told = true;
+    l->outage_logged = true;
 }
 
-/* Until the connection is lost (true) or it is time to stop (false). */
-static bool listen_on(struct listener *l)
+/* Runs until the connection is lost (true) or the listener is stopped (false). */
+static bool receive(struct listener *l)
 {
     int64_t next_ping_ns = clock_ns();
     for (;;) {
@@ -85,20 +85,20 @@ static bool listen_on(struct listener *l)
             return false;
         if (!pg_is_alive(l->pg))
             return true;
-        pass_on(l);
+        deliver_notifications(l);
     }
 }
 
-/* The owner starts afresh before the listener counts as alive, and hears of the loss after it does no more. */
-static void live(struct listener *l)
+/* Calls alive(true) before listener_is_alive() becomes true, and alive(false) after it has become false. */
+static void run_connection(struct listener *l)
 {
-    l->outage_told = false;
+    l->outage_logged = false;
     log_info("listener connected");
     l->config.alive(l->config.context, true);
-    bool lost = listen_on(l);
-    atomic_store(&l->sign_ns, NO_SIGN);
+    bool lost = receive(l);
+    atomic_store(&l->pinged_ns, NEVER_PINGED);
     if (lost)
-        tell_outage(l, "the connection ended or a ping was not answered");
+        log_outage_once(l, "the connection ended or a ping was not answered");
     l->config.alive(l->config.context, false);
 }
 
@@ -109,13 +109,13 @@ static void *run(void *context)
     while (!stop_wait(l->stop_fd, backoff_jittered_ms(reconnecting, failures))) {
         struct why why = {""};
         int64_t began_ns = clock_ns();
-        enum err e = begin(l, &why);
+        enum err e = connect_and_listen(l, &why);
         if (!e)
-            live(l);
+            run_connection(l);
         else if (!stop_is_raised(l->stop_fd))
-            tell_outage(l, why.text);
+            log_outage_once(l, why.text);
         pg_disconnect(l->pg);
-        /* A connection that lasted is replaced at once. */
+        /* Reconnect without a pause when the connection was stable before. */
         failures = !e && clock_ns() - began_ns > PING_EVERY_NS ? 0 : failures + 1;
     }
     return NULL;
@@ -147,9 +147,9 @@ struct listener *listener_start(const struct listener_config *config, struct why
         return NULL;
     }
     l->config = *config;
-    l->config.url = NULL; /* pg_new() copies them; the caller's may go */
+    l->config.url = NULL; /* copied by pg_new() and add_channel(); the caller may free its own */
     l->config.channels = NULL;
-    atomic_init(&l->sign_ns, NO_SIGN);
+    atomic_init(&l->pinged_ns, NEVER_PINGED);
     l->script = buf_new(SCRIPT_CEILING);
     for (size_t i = 0; config->channels[i]; i++)
         add_channel(&l->script, config->channels[i]);
@@ -175,6 +175,6 @@ void listener_stop(struct listener *l)
 
 bool listener_is_alive(const struct listener *l)
 {
-    int64_t sign_ns = atomic_load(&l->sign_ns);
-    return sign_ns != NO_SIGN && clock_ns() - sign_ns < ALIVE_NS;
+    int64_t pinged_ns = atomic_load(&l->pinged_ns);
+    return pinged_ns != NEVER_PINGED && clock_ns() - pinged_ns < ALIVE_NS;
 }

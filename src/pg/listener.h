@@ -1,4 +1,4 @@
-/* LISTEN on a connection of its own, in a thread of its own, straight to the server (never through a pooler). */
+/* LISTEN on a separate connection and thread. The connection must not go through a transaction pooler. */
 #ifndef PG_LISTENER_H
 #define PG_LISTENER_H
 
@@ -12,13 +12,13 @@ struct listener_config {
     void *context;
     /* Called on the listener's thread. */
     void (*heard)(void *context, const char *channel, const char *payload);
-    /* The connection came up (true) or is lost (false). What was notified in between is lost: start afresh. */
+    /* Connected (true) or disconnected (false). Notifications sent while disconnected are lost: reread all state. */
     void (*alive)(void *context, bool alive);
 };
 
 struct listener *listener_start(const struct listener_config *config, struct why *why) MUST_CHECK;
 void listener_stop(struct listener *listener);
-/* True while the last sign of life (an answered ping; one is sent every second) is younger than 3 seconds. */
+/* True when the last ping that was answered is less than 3 seconds old; one is sent every second. */
 bool listener_is_alive(const struct listener *listener);
 
 #endif

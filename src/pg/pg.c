@@ -1,4 +1,4 @@
-/* Trips over one connection: sending, waiting up to the deadline, and telling each call its own answer. */
+/* Round trips: sends the calls, waits for the results up to the deadline and assigns each result to its call. */
 #include <inttypes.h>
 #include <limits.h>
 #include <poll.h>
@@ -27,7 +27,7 @@ struct pg *pg_new(const char *url, enum pg_prepare prepare)
     return pg;
 }
 
-static void forget_answers(struct pg *pg)
+static void clear_answers(struct pg *pg)
 {
     for (size_t i = 0; i < pg->answer_count; i++)
         PQclear(pg->answers[i]);
@@ -39,7 +39,7 @@ void pg_free(struct pg *pg)
     if (!pg)
         return;
     pg_disconnect(pg);
-    forget_answers(pg);
+    clear_answers(pg);
     secret_wipe(pg->url, strlen(pg->url));
     free(pg->url);
     free(pg);
@@ -101,7 +101,7 @@ struct pg_arg pg_null(void)
 enum err pg_next_result(struct pg *pg, int64_t deadline_ns, PGresult **ret)
 {
     for (;;) {
-        /* When sending fails the server's last words may still be there to be read: reading decides. */
+        /* When sending fails, the server's last message may still be readable: only reading decides. */
         bool unsent = PQflush(pg->conn) == 1;
         if (!PQisBusy(pg->conn)) {
             *ret = PQgetResult(pg->conn);
@@ -112,7 +112,7 @@ enum err pg_next_result(struct pg *pg, int64_t deadline_ns, PGresult **ret)
             return ERR_TIMEOUT;
         struct pollfd on = {.fd = PQsocket(pg->conn), .events = (short)(POLLIN | (unsent ? POLLOUT : 0))};
         if (poll(&on, 1, ms) > 0 && on.revents & ~POLLOUT)
-            (void)!PQconsumeInput(pg->conn); /* a failure shows in the next result */
+            (void)!PQconsumeInput(pg->conn); /* the next result reports a failure */
     }
 }
 
@@ -124,9 +124,9 @@ static bool is_one_of(const char *state, const char *const *list)
     return false;
 }
 
-enum err pg_judge(const PGresult *result, char sqlstate[6])
+enum err pg_error_of(const PGresult *result, char sqlstate[6])
 {
-    /* Gone read-only after a fail-over, shutting down, starting up, a connection's own troubles. */
+    /* Read-only after a fail-over, shutting down, starting up, connection failures. */
     static const char *const closing[] = {"25006", "57P01", "57P02", "57P03", "08", NULL};
     static const char *const again[] = {"40001", "40P01", NULL};
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
@@ -142,12 +142,12 @@ enum err pg_judge(const PGresult *result, char sqlstate[6])
     return is_one_of(state, again) ? ERR_CONFLICT : ERR_DATABASE;
 }
 
-/* Each thing sent has one answer, in order; this is what the next one belongs to. */
+/* One message sent in the pipeline. Results arrive in the same order, one for each. */
 struct pipeline_step {
-    enum { STEP_FORGET, PIPELINE_PREPARE, PIPELINE_RUN } kind;
+    enum { PIPELINE_DEALLOCATE, PIPELINE_PREPARE, PIPELINE_RUN } kind;
     struct pg_call *call;
     struct prepared *prepared; /* NULL for an unnamed statement */
-    bool reused;               /* runs what an earlier trip prepared */
+    bool reused;               /* runs a statement prepared in an earlier trip */
 };
 
 struct trip {
@@ -162,11 +162,11 @@ static void add_step(struct trip *t, struct pipeline_step step)
     t->steps[t->count++] = step;
 }
 
-static bool send_forget(struct trip *t, struct pg_call *call, struct prepared *p)
+static bool send_deallocate(struct trip *t, struct pg_call *call, struct prepared *p)
 {
     char sql[PREPARED_NAME_MAX + 16];
     snprintf(sql, sizeof sql, "DEALLOCATE \"%s\"", p->name);
-    add_step(t, (struct pipeline_step){.kind = STEP_FORGET, .call = call, .prepared = p});
+    add_step(t, (struct pipeline_step){.kind = PIPELINE_DEALLOCATE, .call = call, .prepared = p});
     return PQsendQueryParams(t->pg->conn, sql, 0, NULL, NULL, NULL, NULL, 0);
 }
 
@@ -191,7 +191,7 @@ static bool send_call(struct trip *t, struct pg_call *call)
         return PQsendQueryParams(conn, ask->sql, ask->params, NULL, values, NULL, NULL, 0);
     }
     bool reused = p->state == PREPARED_READY;
-    if (p->state == PREPARED_STALE && !send_forget(t, call, p))
+    if (p->state == PREPARED_STALE && !send_deallocate(t, call, p))
         return false;
     if ((p->state == PREPARED_NOT || p->state == PREPARED_STALE) && !send_prepare(t, call, p))
         return false;
@@ -217,11 +217,12 @@ static bool lost_by_pooler(const struct pipeline_step *step, const char *state)
            (step->kind == PIPELINE_PREPARE && !strcmp(state, "42P05"));
 }
 
-/* True when the work is worth running again with the statement prepared anew or not at all. */
-static bool learn_from_failure(struct pg *pg, const struct pipeline_step *step, const char *state)
+/* Updates the state of prepared statements; true when a retry with the statement prepared again, or unnamed, may
+ * succeed. */
+static bool may_succeed_prepared_again(struct pg *pg, const struct pipeline_step *step, const char *state)
 {
     if (lost_by_pooler(step, state) && pg->prepare == PG_PREPARE_AUTO) {
-        pg->caught_pooler = pg->pooled = true;
+        pg->pooler_detected = pg->pooled = true;
         pg->named = false;
         return true;
     }
@@ -230,18 +231,18 @@ static bool learn_from_failure(struct pg *pg, const struct pipeline_step *step, 
         return true;
     }
     /* 0A000 is "cached plan must not change result type"; parameter types are fixed by the preparation as well. */
-    bool outgrown = !strcmp(state, "0A000");
-    if (step->kind == PIPELINE_RUN && step->reused && (outgrown || !strncmp(state, "42", 2))) {
+    bool result_changed = !strcmp(state, "0A000");
+    if (step->kind == PIPELINE_RUN && step->reused && (result_changed || !strncmp(state, "42", 2))) {
         step->prepared->state = PREPARED_STALE;
-        return outgrown;
+        return result_changed;
     }
     return false;
 }
 
-static void note_prepared(const struct pipeline_step *step, bool done, const char *state)
+static void update_prepared(const struct pipeline_step *step, bool done, const char *state)
 {
     struct prepared *p = step->prepared;
-    if (step->kind == STEP_FORGET)
+    if (step->kind == PIPELINE_DEALLOCATE)
         p->state = done || !strcmp(state, "26000") ? PREPARED_NOT : PREPARED_STALE;
     else if (step->kind == PIPELINE_PREPARE && done)
         p->state = PREPARED_READY;
@@ -249,7 +250,7 @@ static void note_prepared(const struct pipeline_step *step, bool done, const cha
         p->state = PREPARED_NOT;
 }
 
-/* Takes the result over. Anything but OK ends the trip: the connection cannot be used on. */
+/* Takes ownership of the result. An error ends the trip: the connection cannot be used any more. */
 static enum err take_answer(struct pg *pg, const struct pipeline_step *step, PGresult *result)
 {
     enum err e = OK;
@@ -257,14 +258,14 @@ static enum err take_answer(struct pg *pg, const struct pipeline_step *step, PGr
     ExecStatusType status = PQresultStatus(result);
     bool done = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_EMPTY_QUERY;
     if (status == PGRES_FATAL_ERROR) {
-        e = step->call->err = pg_judge(result, state);
+        e = step->call->err = pg_error_of(result, state);
         memcpy(step->call->sqlstate, state, sizeof state);
-        if (e != ERR_CLOSED && learn_from_failure(pg, step, state))
+        if (e != ERR_CLOSED && may_succeed_prepared_again(pg, step, state))
             step->call->err = ERR_CONFLICT;
     } else if (!done && status != PGRES_PIPELINE_ABORTED) {
-        e = ERR_CLOSED; /* COPY, or no result at all: not a conversation we can follow */
+        e = ERR_CLOSED; /* COPY or no result: the protocol state is unknown */
     }
-    note_prepared(step, done, state);
+    update_prepared(step, done, state);
     if (done && step->kind == PIPELINE_RUN)
         keep_answer(pg, step->call, result);
     else
@@ -272,7 +273,7 @@ static enum err take_answer(struct pg *pg, const struct pipeline_step *step, PGr
     return e == ERR_CLOSED ? e : OK;
 }
 
-/* What fails only at the end, such as a deferred constraint, is told as the last call's failure. */
+/* A failure at the end of the transaction, such as a deferred constraint, is reported as the last call's. */
 static enum err read_sync(struct trip *t, struct pg_call *last)
 {
     for (int i = 0; i < 4; i++) {
@@ -282,7 +283,7 @@ static enum err read_sync(struct trip *t, struct pg_call *last)
             return e;
         ExecStatusType status = result ? PQresultStatus(result) : PGRES_EMPTY_QUERY;
         if (status == PGRES_FATAL_ERROR)
-            e = last->err = pg_judge(result, last->sqlstate);
+            e = last->err = pg_error_of(result, last->sqlstate);
         PQclear(result);
         if (status == PGRES_PIPELINE_SYNC)
             return OK;
@@ -319,7 +320,7 @@ static bool send_all(struct trip *t, struct pg_call *const *calls, size_t count)
     return PQpipelineSync(t->pg->conn);
 }
 
-void pg_unanswered(struct pg_call *calls, size_t count)
+void pg_reset_calls(struct pg_call *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         calls[i].err = ERR_CLOSED;
@@ -331,10 +332,10 @@ void pg_unanswered(struct pg_call *calls, size_t count)
 
 enum err pg_trip_of(struct pg *pg, struct pg_call *const *calls, size_t count, int64_t deadline_ns)
 {
-    forget_answers(pg);
+    clear_answers(pg);
     bool fits = count <= TRIP_CALLS_MAX;
     for (size_t i = 0; i < count; i++) {
-        pg_unanswered(calls[i], 1);
+        pg_reset_calls(calls[i], 1);
         fits = fits && calls[i]->ask->params >= 0 && calls[i]->ask->params <= PG_ARGS_MAX;
     }
     if (!fits)
@@ -348,7 +349,7 @@ enum err pg_trip_of(struct pg *pg, struct pg_call *const *calls, size_t count, i
 
     struct trip t = {.pg = pg, .deadline_ns = deadline_ns};
     enum err e = send_all(&t, calls, count) ? read_answers(&t, calls[count - 1]) : ERR_CLOSED;
-    if (e || pg->doomed)
+    if (e || pg->session_ending)
         pg_disconnect(pg);
     if (e)
         return e;
@@ -362,7 +363,7 @@ enum err pg_trip(struct pg *pg, struct pg_call *calls, size_t count, int64_t dea
 {
     struct pg_call *pointers[PG_CALLS_MAX];
     if (count > PG_CALLS_MAX) {
-        pg_unanswered(calls, count);
+        pg_reset_calls(calls, count);
         return ERR_INPUT;
     }
     for (size_t i = 0; i < count; i++)

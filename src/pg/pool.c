@@ -12,10 +12,10 @@
 #include "pg/inside.h"
 
 #define CONNECT_NS (5 * NS_PER_S)
-/* What a lost connection's first reconnect may take: as long as that the queue is kept waiting for it. */
+/* Time limit of the first reconnect after a loss; queued jobs wait for it. */
 #define RECONNECT_NS (2 * NS_PER_S)
 #define START_NS NS_PER_S
-#define LOOK_NS NS_PER_S /* how often an idle worker looks at its connection */
+#define CHECK_NS NS_PER_S /* how often an idle worker checks its connection */
 #define RETRIES_MAX 5
 static const struct backoff reconnecting = {100 * NS_PER_MS, 5 * NS_PER_S};
 static const struct backoff retrying = {5 * NS_PER_MS, 160 * NS_PER_MS};
@@ -29,12 +29,12 @@ struct worker {
 
 struct pool {
     struct queue *queue;
-    int stop_fd; /* readable from pool_stop on */
+    int stop_fd; /* raised by pool_stop() */
 
-    pthread_mutex_t lock; /* for what follows, and over pushing: nothing is queued while connected is 0 */
+    pthread_mutex_t lock; /* guards the members below and pushing: nothing is queued while connected is 0 */
     pthread_cond_t changed;
     struct pool_state state;
-    bool outage_told, first_try_over;
+    bool outage_logged, first_try_done;
     int64_t stop_ns; /* INT64_MAX until pool_stop */
 
     int started;
@@ -48,8 +48,8 @@ static void finish(struct job *job, enum err e)
     log_correlate(NULL);
 }
 
-/* A job that nobody will run: only while no worker is connected, or none is left. */
-static struct job *take_orphan(struct pool *pool)
+/* Takes a queued job while no worker is connected. */
+static struct job *take_unserved(struct pool *pool)
 {
     void *item = NULL;
     pthread_mutex_lock(&pool->lock);
@@ -59,43 +59,43 @@ static struct job *take_orphan(struct pool *pool)
     return item;
 }
 
-static void fail_orphans(struct pool *pool)
+static void fail_unserved(struct pool *pool)
 {
-    for (struct job *job; (job = take_orphan(pool));)
+    for (struct job *job; (job = take_unserved(pool));)
         finish(job, ERR_CLOSED);
 }
 
-static void count_in(struct worker *w)
+static void mark_connected(struct worker *w)
 {
     struct pool *pool = w->pool;
     pthread_mutex_lock(&pool->lock);
     bool first = pool->state.connected == 0 && !w->counted;
     pool->state.connected += !w->counted;
     w->counted = true;
-    pool->outage_told = false;
-    pool->first_try_over = true;
+    pool->outage_logged = false;
+    pool->first_try_done = true;
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
     if (first)
         log_info("database connected");
 }
 
-static void count_out(struct worker *w, const char *reason)
+static void mark_disconnected(struct worker *w, const char *reason)
 {
     struct pool *pool = w->pool;
     pthread_mutex_lock(&pool->lock);
     pool->state.connected -= w->counted;
     w->counted = false;
     bool outage = pool->state.connected == 0;
-    bool tell = outage && !pool->outage_told && pool->stop_ns == INT64_MAX;
-    pool->outage_told |= tell;
-    pool->first_try_over = true;
+    bool log_it = outage && !pool->outage_logged && pool->stop_ns == INT64_MAX;
+    pool->outage_logged |= log_it;
+    pool->first_try_done = true;
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
-    if (tell)
+    if (log_it)
         log_warn("database lost", F_STR("reason", reason));
     if (outage)
-        fail_orphans(pool);
+        fail_unserved(pool);
 }
 
 static int64_t stop_ns(struct pool *pool)
@@ -112,15 +112,15 @@ static bool try_connect(struct worker *w, int64_t deadline_ns)
     enum err e = pg_connect(w->pg, deadline_ns, &why);
     if (e) {
         log_debug("database connection failed", F_STR("reason", why.text));
-        count_out(w, why.text);
+        mark_disconnected(w, why.text);
         return false;
     }
-    count_in(w);
+    mark_connected(w);
     return true;
 }
 
-/* The first try after a loss comes at once, and the worker counts as connected meanwhile: a restarted server is back
- * before anybody needs to be refused. A pool that is being stopped makes it too, for what is still queued. */
+/* Tries to reconnect immediately after a loss. The worker counts as connected meanwhile, so that a quick restart of
+ * the server fails no requests. A stopping pool reconnects as well, to run the jobs still queued. */
 static bool reconnect(struct worker *w)
 {
     struct pool *pool = w->pool;
@@ -149,7 +149,7 @@ static bool keep_connecting(struct worker *w)
     }
 }
 
-/* Pauses before the run after `tries` conflicts; false when there shall be none. */
+/* Pauses before the next run after a conflict; false when there are no tries or no time left. */
 static bool pause_before_retry(struct pool *pool, const struct job *job, int tries)
 {
     int pause_ms = backoff_jittered_ms(retrying, tries + 1);
@@ -162,13 +162,13 @@ static bool pause_before_retry(struct pool *pool, const struct job *job, int tri
     return true;
 }
 
-static enum err run(struct worker *w, struct job *job)
+static enum err run_with_retries(struct worker *w, struct job *job)
 {
     for (int tries = 0;; tries++) {
         log_correlate(job->correlation_id);
         enum err e = job->run(job, w->pg);
         log_correlate(NULL);
-        pg_settle(w->pg);
+        pg_end_transaction(w->pg);
         if (e != ERR_CONFLICT || !pause_before_retry(w->pool, job, tries))
             return e;
         if (!pg_is_alive(w->pg) && !reconnect(w))
@@ -176,8 +176,8 @@ static enum err run(struct worker *w, struct job *job)
     }
 }
 
-/* To a worker that has a connection, if there is one. */
-static void hand_back(struct pool *pool, struct job *job)
+/* Requeues the job for another worker; fails it when none is connected. */
+static void requeue(struct pool *pool, struct job *job)
 {
     pthread_mutex_lock(&pool->lock);
     enum err e = pool->state.connected ? queue_push(pool->queue, job) : ERR_CLOSED;
@@ -186,7 +186,7 @@ static void hand_back(struct pool *pool, struct job *job)
         finish(job, ERR_CLOSED);
 }
 
-static void serve(struct worker *w, struct job *job)
+static void run_job(struct worker *w, struct job *job)
 {
     struct pool *pool = w->pool;
     int64_t now = clock_ns();
@@ -195,13 +195,13 @@ static void serve(struct worker *w, struct job *job)
         return;
     }
     if (!pg_is_alive(w->pg) && !reconnect(w)) {
-        hand_back(pool, job);
+        requeue(pool, job);
         return;
     }
     pthread_mutex_lock(&pool->lock);
     pool->state.busy++;
     pthread_mutex_unlock(&pool->lock);
-    enum err e = run(w, job);
+    enum err e = run_with_retries(w, job);
     pthread_mutex_lock(&pool->lock);
     pool->state.busy--;
     pthread_mutex_unlock(&pool->lock);
@@ -213,13 +213,13 @@ static void *work(void *context)
     struct worker *w = context;
     while (pg_is_alive(w->pg) || keep_connecting(w)) {
         void *item = NULL;
-        enum err e = queue_pop(w->pool->queue, clock_ns() + LOOK_NS, &item);
+        enum err e = queue_pop(w->pool->queue, clock_ns() + CHECK_NS, &item);
         if (e == ERR_CLOSED)
             break;
         if (!e)
-            serve(w, item);
+            run_job(w, item);
     }
-    count_out(w, "stopped");
+    mark_disconnected(w, "stopped");
     pg_disconnect(w->pg);
     return NULL;
 }
@@ -257,27 +257,27 @@ static struct pool *make_pool(const struct pool_config *config)
     pool->state.connections = config->connections;
     pool->stop_fd = stop_new();
     pool->queue = queue_new(config->queue_capacity);
-    bool whole = pool->queue && pool->stop_fd >= 0;
+    bool complete = pool->queue && pool->stop_fd >= 0;
     int made = 0;
-    for (; whole && made < config->connections; made++) {
+    for (; complete && made < config->connections; made++) {
         struct worker *w = &pool->workers[made];
         w->pool = pool;
         w->pg = pg_new(config->url, config->prepare);
-        whole = w->pg != NULL;
-        if (whole)
+        complete = w->pg != NULL;
+        if (complete)
             pg_give_up_when(w->pg, pool->stop_fd);
     }
-    if (whole)
+    if (complete)
         return pool;
     free_pool(pool, made);
     return NULL;
 }
 
-static void await_first_try(struct pool *pool)
+static void wait_for_first_try(struct pool *pool)
 {
     const struct timespec latest = clock_unshifted(clock_ns() + START_NS);
     pthread_mutex_lock(&pool->lock);
-    while (!pool->first_try_over && pthread_cond_timedwait(&pool->changed, &pool->lock, &latest) == 0)
+    while (!pool->first_try_done && pthread_cond_timedwait(&pool->changed, &pool->lock, &latest) == 0)
         ;
     pthread_mutex_unlock(&pool->lock);
 }
@@ -287,7 +287,7 @@ struct pool *pool_start(const struct pool_config *config, struct why *why)
     if (pg_check_url(config->url, why))
         return NULL;
     if (config->connections < 1 || config->queue_capacity < 1) {
-        (void)why_set(why, ERR_INPUT, "a pool needs a connection and room in its queue");
+        (void)why_set(why, ERR_INPUT, "a pool needs at least one connection and one place in its queue");
         return NULL;
     }
     struct pool *pool = make_pool(config);
@@ -298,12 +298,12 @@ struct pool *pool_start(const struct pool_config *config, struct why *why)
     for (; pool->started < config->connections; pool->started++) {
         struct worker *w = &pool->workers[pool->started];
         if (pthread_create(&w->thread, NULL, work, w) != 0) {
-            (void)why_set(why, ERR_SYSTEM, "the system gives no thread for the database pool");
+            (void)why_set(why, ERR_SYSTEM, "cannot create a thread for the database pool");
             pool_stop(pool, 0);
             return NULL;
         }
     }
-    await_first_try(pool);
+    wait_for_first_try(pool);
     return pool;
 }
 

@@ -1,18 +1,18 @@
-/* Worker threads with a connection each behind one bounded queue. What runs on them is a linear function. */
+/* Worker threads with one connection each, which run jobs from one bounded queue. */
 #ifndef PG_POOL_H
 #define PG_POOL_H
 
 #include "pg/pg.h"
 
 struct job {
-    /* Runs on a worker. ERR_CONFLICT has it run again from the top, up to 5 times with growing pauses, within the
-     * deadline: whatever it did must be in a transaction. */
+    /* Runs on a worker. After ERR_CONFLICT it is run again, up to 5 times with growing pauses, within the deadline:
+     * all its changes must be in a transaction. */
     enum err (*run)(struct job *job, struct pg *pg);
-    /* Runs once, after the last try, on the worker; also when the job never ran: ERR_TIMEOUT past its deadline,
-     * ERR_CLOSED without a database. The job is the caller's again from here on. */
+    /* Called once, after the last try, on the worker; also when the job never ran: ERR_TIMEOUT past its deadline,
+     * ERR_CLOSED without a database. The pool no longer uses the job from then on. */
     void (*done)(struct job *job, enum err e);
     int64_t deadline_ns;
-    const char *correlation_id; /* for log lines; NULL is fine */
+    const char *correlation_id; /* for log lines; may be NULL */
 };
 
 struct pool_config {
@@ -24,13 +24,13 @@ struct pool_config {
 
 struct pool;
 
-/* Returns once a worker is connected or failed to be, a second at most. Without a database the workers go on trying. */
+/* Returns when a worker has connected or failed to, after one second at most. Workers retry until they connect. */
 struct pool *pool_start(const struct pool_config *config, struct why *why) MUST_CHECK;
-/* Runs what is queued up to the deadline, fails the rest, ends the threads. A job under way is waited for: its own
- * deadline bounds that. */
+/* Runs queued jobs until the deadline, fails the rest and joins the threads. Waits for running jobs, which their own
+ * deadlines bound. */
 void pool_stop(struct pool *pool, int64_t deadline_ns);
 
-/* ERR_FULL when the queue is, ERR_CLOSED when no worker has a connection: both at once, and `done` is not called. */
+/* ERR_FULL when the queue is full, ERR_CLOSED when no worker is connected; `done` is not called then. */
 enum err pool_submit(struct pool *pool, struct job *job) MUST_CHECK;
 
 struct pool_state {

@@ -20,7 +20,7 @@ struct prepared *prepared_find(struct pg *pg, const struct statement *ask)
         struct prepared *p = &pg->prepared[at];
         if (strcmp(p->name, ask->name) != 0)
             continue;
-        /* Two statements of one name: the newer takes the place, as after a change of the schema. */
+        /* Another statement with the same name replaces it, as after a change of the schema. */
         if (p->sql != ask->sql && strcmp(p->sql, ask->sql) != 0 && p->state != PREPARED_NOT)
             p->state = PREPARED_STALE;
         p->name = ask->name;

@@ -1,4 +1,4 @@
-/* Whole scripts, in the simple query protocol: for migrations and fixtures. */
+/* Scripts of several statements, in the simple query protocol: for migrations and fixtures. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,25 +8,26 @@
 
 #define ROLLBACK_NS NS_PER_S
 
-static enum err complain(const PGresult *result, const char *sql, const char *state, enum err e, struct why *why)
+static enum err describe_failure(const PGresult *result, const char *sql, const char *state, enum err e,
+                                 struct why *why)
 {
-    const char *words = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+    const char *message = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
     const char *position = PQresultErrorField(result, PG_DIAG_STATEMENT_POSITION);
-    if (!words)
+    if (!message)
         return why_set(why, e, "the connection to the database was lost");
     if (!position)
-        return why_set(why, e, "%s (SQLSTATE %s)", words, state);
-    /* The position counts characters; continuation bytes of UTF-8 are not any. */
+        return why_set(why, e, "%s (SQLSTATE %s)", message, state);
+    /* The position counts characters: continuation bytes of UTF-8 are not counted. */
     long left = strtol(position, NULL, 10);
     int line = 1;
     for (; *sql && left > 1; sql++) {
         line += *sql == '\n';
         left -= ((unsigned char)sql[1] & 0xC0) != 0x80;
     }
-    return why_set(why, e, "%s (SQLSTATE %s, line %d)", words, state, line);
+    return why_set(why, e, "%s (SQLSTATE %s, line %d)", message, state, line);
 }
 
-/* Reads every statement's answer; the first failure is what counts. */
+/* Reads the results of all statements; returns the first failure. */
 static enum err read_script(struct pg *pg, const char *sql, int64_t deadline_ns, struct why *why)
 {
     enum err first = OK;
@@ -42,7 +43,7 @@ static enum err read_script(struct pg *pg, const char *sql, int64_t deadline_ns,
         if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
             e = why_set(why, ERR_CLOSED, "a script cannot COPY to or from its client");
         else if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE)
-            e = complain(result, sql, state, pg_judge(result, state), why);
+            e = describe_failure(result, sql, state, pg_error_of(result, state), why);
         PQclear(result);
         first = first ? first : e;
         if (e == ERR_CLOSED)
@@ -57,12 +58,12 @@ static enum err run_script(struct pg *pg, const char *sql, int64_t deadline_ns, 
         e = why_set(why, ERR_CLOSED, "the connection to the database was lost");
     if (!e)
         e = read_script(pg, sql, deadline_ns, why);
-    if (e == ERR_CLOSED || e == ERR_TIMEOUT || pg->doomed || !PQenterPipelineMode(pg->conn))
+    if (e == ERR_CLOSED || e == ERR_TIMEOUT || pg->session_ending || !PQenterPipelineMode(pg->conn))
         pg_disconnect(pg);
     return e;
 }
 
-static enum err allow_ms(struct pg *pg, int ms, int64_t deadline_ns, struct why *why)
+static enum err set_statement_timeout(struct pg *pg, int ms, int64_t deadline_ns, struct why *why)
 {
     char sql[64];
     snprintf(sql, sizeof sql, "SET statement_timeout = %d", ms);
@@ -75,25 +76,25 @@ enum err pg_script(struct pg *pg, const char *sql, int64_t deadline_ns, struct w
         return why_set(why, ERR_CLOSED, "there is no connection to the database");
     int ms = clock_ms_until(deadline_ns, 24 * 3600 * 1000);
     if (ms == 0)
-        return why_set(why, ERR_TIMEOUT, "the time for the script was over before it began");
+        return why_set(why, ERR_TIMEOUT, "the deadline of the script passed before it began");
 
-    /* A migration may take longer than the safety net allows. */
+    /* A migration may take longer than the session's statement_timeout. */
     bool longer = !pg->pooled && ms > STATEMENT_TIMEOUT_MS;
-    enum err e = longer ? allow_ms(pg, ms, deadline_ns, why) : OK;
+    enum err e = longer ? set_statement_timeout(pg, ms, deadline_ns, why) : OK;
     if (e)
         return e;
     bool inside = PQtransactionStatus(pg->conn) != PQTRANS_IDLE;
     e = run_script(pg, sql, deadline_ns, why);
     if (e && !inside)
-        pg_settle(pg);
+        pg_end_transaction(pg);
     if (longer && pg->conn && PQtransactionStatus(pg->conn) != PQTRANS_INERROR) {
-        enum err after = allow_ms(pg, STATEMENT_TIMEOUT_MS, clock_ns() + ROLLBACK_NS, e ? NULL : why);
+        enum err after = set_statement_timeout(pg, STATEMENT_TIMEOUT_MS, clock_ns() + ROLLBACK_NS, e ? NULL : why);
         e = e ? e : after;
     }
     return e;
 }
 
-void pg_settle(struct pg *pg)
+void pg_end_transaction(struct pg *pg)
 {
     if (!pg->conn || PQtransactionStatus(pg->conn) == PQTRANS_IDLE)
         return;

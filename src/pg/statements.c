@@ -1,4 +1,4 @@
-/* Compares what statements declare with what the server makes of them. */
+/* Compares the declared parameters and columns of statements with the server's description of them. */
 #include <string.h>
 
 #include "base/clock.h"
@@ -7,7 +7,7 @@
 
 #define CHECK_NS (30 * NS_PER_S)
 
-/* Built-in types have the same numbers in every cluster. */
+/* The OIDs of built-in types are the same in every cluster. */
 static const struct {
     struct str name;
     Oid oid;
@@ -42,24 +42,24 @@ static const char *type_name(Oid oid)
     for (size_t i = 0; i < COUNT_OF(types); i++)
         if (types[i].oid == oid)
             return types[i].name.at;
-    return "a type of its own";
+    return "a type that is not built in";
 }
 
-static enum err compare_column(const struct statement *ask, const PGresult *seen, int i, struct str declared,
+static enum err compare_column(const struct statement *ask, const PGresult *described, int i, struct str declared,
                                struct why *why)
 {
     struct str name;
     if (!str_split(&declared, ':', &name))
         return why_set(why, ERR_INPUT, "%s declares a column without a name", ask->name);
-    const char *has = PQfname(seen, i);
+    const char *has = PQfname(described, i);
     if (!str_eq(name, str_of(has)))
         return why_set(why, ERR_INPUT, "%s declares column %d as %.*s, the database has %s", ask->name, i + 1,
                        STR_ARGS(name), has);
     for (size_t t = 0; t < COUNT_OF(types); t++)
-        if (str_eq(types[t].name, declared) && types[t].oid == PQftype(seen, i))
+        if (str_eq(types[t].name, declared) && types[t].oid == PQftype(described, i))
             return OK;
     return why_set(why, ERR_INPUT, "%s declares %s as %.*s, the database has %s (type %u)", ask->name, has,
-                   STR_ARGS(declared), type_name(PQftype(seen, i)), PQftype(seen, i));
+                   STR_ARGS(declared), type_name(PQftype(described, i)), PQftype(described, i));
 }
 
 static int count_columns(const char *columns)
@@ -70,24 +70,24 @@ static int count_columns(const char *columns)
     return count;
 }
 
-static enum err compare(const struct statement *ask, const PGresult *seen, struct why *why)
+static enum err compare(const struct statement *ask, const PGresult *described, struct why *why)
 {
-    if (PQnparams(seen) != ask->params)
+    if (PQnparams(described) != ask->params)
         return why_set(why, ERR_INPUT, "%s declares %d parameters, the database has %d", ask->name, ask->params,
-                       PQnparams(seen));
-    if (PQnfields(seen) != count_columns(ask->columns))
+                       PQnparams(described));
+    if (PQnfields(described) != count_columns(ask->columns))
         return why_set(why, ERR_INPUT, "%s declares %d columns, the database has %d", ask->name,
-                       count_columns(ask->columns), PQnfields(seen));
+                       count_columns(ask->columns), PQnfields(described));
     struct str rest = str_of(ask->columns), column;
-    for (int i = 0; i < PQnfields(seen) && str_split(&rest, ' ', &column); i++) {
-        enum err e = compare_column(ask, seen, i, column, why);
+    for (int i = 0; i < PQnfields(described) && str_split(&rest, ' ', &column); i++) {
+        enum err e = compare_column(ask, described, i, column, why);
         if (e)
             return e;
     }
     return OK;
 }
 
-/* Takes the answers to Parse, Describe and Sync; *ret is the description unless one of them failed. */
+/* Reads the results of Parse, Describe and Sync; *ret is the description unless one of them failed. */
 static enum err read_description(struct pg *pg, int64_t deadline_ns, PGresult **ret, char sqlstate[6])
 {
     enum err first = OK;
@@ -98,7 +98,7 @@ static enum err read_description(struct pg *pg, int64_t deadline_ns, PGresult **
             return e;
         ExecStatusType status = result ? PQresultStatus(result) : PGRES_EMPTY_QUERY;
         if (status == PGRES_FATAL_ERROR && !first)
-            first = pg_judge(result, sqlstate);
+            first = pg_error_of(result, sqlstate);
         if (status == PGRES_COMMAND_OK && i > 1 && !*ret)
             *ret = result;
         else
@@ -112,21 +112,21 @@ static enum err read_description(struct pg *pg, int64_t deadline_ns, PGresult **
 static enum err check(struct pg *pg, const struct statement *ask, int64_t deadline_ns, struct why *why)
 {
     char sqlstate[6] = "";
-    PGresult *seen = NULL;
+    PGresult *described = NULL;
     enum err e = ERR_CLOSED;
     if (PQsendPrepare(pg->conn, "", ask->sql, 0, NULL) && PQsendDescribePrepared(pg->conn, "") &&
         PQpipelineSync(pg->conn))
-        e = read_description(pg, deadline_ns, &seen, sqlstate);
+        e = read_description(pg, deadline_ns, &described, sqlstate);
     if (e == ERR_CLOSED || e == ERR_TIMEOUT)
         pg_disconnect(pg);
     if (e)
         e = why_set(why, e, "%s cannot be prepared: %s%s%s", ask->name, err_name(e), sqlstate[0] ? ", SQLSTATE " : "",
                     sqlstate);
-    else if (!seen)
+    else if (!described)
         e = why_set(why, ERR_DATABASE, "%s was not described", ask->name);
     else
-        e = compare(ask, seen, why);
-    PQclear(seen);
+        e = compare(ask, described, why);
+    PQclear(described);
     return e;
 }
 

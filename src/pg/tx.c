@@ -6,10 +6,10 @@
 #include "base/clock.h"
 #include "pg/inside.h"
 
-/* A transaction's time-outs are told to the server as milliseconds in an int4; a day is for ever. */
-#define TOLD_MOST_MS (24 * 3600 * 1000)
+/* Upper limit of the time-outs sent to the server, which are milliseconds in an int4. */
+#define TIMEOUT_MAX_MS (24 * 3600 * 1000)
 
-/* Not the database's default: flows lock, then look at what the last holder committed. */
+/* Explicitly READ COMMITTED: flows take a lock, then read what the previous holder committed. */
 static const struct statement tx_start = {"tx_start", "BEGIN ISOLATION LEVEL READ COMMITTED", 0, ""};
 static const struct statement tx_end = {"tx_end", "COMMIT", 0, ""};
 static const struct statement tx_limits = {
@@ -41,22 +41,22 @@ static enum err fail(struct tx *tx, enum err e)
     return e;
 }
 
-/* Statements get nine tenths of what is left: a server that gives up first saves us the connection. Later trips tell it
- * anew only once the difference matters. */
-static bool must_tell(const struct tx *tx, int left_ms)
+/* Statements get nine tenths of the time left: when the server cancels first, the connection stays usable. Later trips
+ * send new time-outs only when they are a quarter shorter. */
+static bool must_send_limits(const struct tx *tx, int left_ms)
 {
-    return !tx->told_ms || left_ms < tx->told_ms - tx->told_ms / 4;
+    return !tx->sent_ms || left_ms < tx->sent_ms - tx->sent_ms / 4;
 }
 
 static enum err run(struct tx *tx, struct pg_call *calls, size_t count, struct pg_call *last)
 {
     if (tx->state == TX_FAILED || tx->state == TX_ENDED || count > PG_CALLS_MAX) {
-        pg_unanswered(calls, count);
+        pg_reset_calls(calls, count);
         return tx->state == TX_FAILED ? tx->failure : ERR_INPUT;
     }
-    int left_ms = clock_ms_until(tx->deadline_ns, TOLD_MOST_MS);
+    int left_ms = clock_ms_until(tx->deadline_ns, TIMEOUT_MAX_MS);
     if (left_ms == 0) {
-        pg_unanswered(calls, count);
+        pg_reset_calls(calls, count);
         return fail(tx, ERR_TIMEOUT);
     }
     int allowed_ms = left_ms > 10 ? left_ms - left_ms / 10 : left_ms;
@@ -67,9 +67,9 @@ static enum err run(struct tx *tx, struct pg_call *calls, size_t count, struct p
     size_t n = 0;
     if (tx->state == TX_NEW)
         all[n++] = &start;
-    if (must_tell(tx, left_ms)) {
+    if (must_send_limits(tx, left_ms)) {
         all[n++] = &limits;
-        tx->told_ms = left_ms;
+        tx->sent_ms = left_ms;
     }
     for (size_t i = 0; i < count; i++)
         all[n++] = &calls[i];
@@ -87,7 +87,7 @@ enum err tx_trip(struct tx *tx, struct pg_call *calls, size_t count)
 
 enum err tx_commit(struct tx *tx, struct pg_call *calls, size_t count)
 {
-    /* Nothing was begun and nothing is to be done. */
+    /* BEGIN was not sent and there is nothing to run. */
     if (tx->state == TX_NEW && count == 0) {
         tx->state = TX_ENDED;
         return OK;
@@ -96,7 +96,7 @@ enum err tx_commit(struct tx *tx, struct pg_call *calls, size_t count)
     enum err e = run(tx, calls, count, &end);
     if (e)
         return e;
-    /* COMMIT of a transaction that failed unnoticed succeeds as a ROLLBACK. */
+    /* COMMIT of a failed transaction succeeds with the command tag ROLLBACK. */
     tx->state = TX_ENDED;
     return strcmp(PQcmdStatus((PGresult *)(uintptr_t)end.data), "COMMIT") == 0 ? OK : ERR_DATABASE;
 }
@@ -107,6 +107,6 @@ void tx_cleanup(struct tx **tx)
     if (!t || t->state == TX_ENDED)
         return;
     if (t->state != TX_NEW)
-        pg_settle(t->pg);
+        pg_end_transaction(t->pg);
     t->state = TX_ENDED;
 }

@@ -1,12 +1,12 @@
-/* A transaction that reads top to bottom and rolls back unless committed.
+/* A transaction that rolls back at the end of its scope unless committed.
  *
  *   AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
  *   if ((e = tx_trip(tx, reads, COUNT_OF(reads)))) return e;
  *   ... decide ...
  *   return tx_commit(tx, writes, COUNT_OF(writes));
  *
- * BEGIN travels with the first trip and COMMIT with the last. The server gets the deadline too (statement_timeout,
- * lock_timeout, idle_in_transaction_session_timeout, all local to the transaction): work and locks end together. */
+ * BEGIN is sent with the first trip and COMMIT with the last. The server gets the deadline too (statement_timeout,
+ * lock_timeout, idle_in_transaction_session_timeout, all local to the transaction) and releases all locks by then. */
 #ifndef PG_TX_H
 #define PG_TX_H
 
@@ -14,13 +14,13 @@
 
 struct tx;
 
-/* `tx` is part of the connection: one at a time. Nothing is sent yet. */
+/* The transaction is part of `pg`: one at a time. Nothing is sent yet. */
 struct tx *tx_begin(struct pg *pg, int64_t deadline_ns);
-/* Before the first trip: no statement waits longer for a lock; then the trip fails, with SQLSTATE 55P03. */
+/* Sets lock_timeout, before the first trip. A statement that waits longer for a lock fails with SQLSTATE 55P03. */
 void tx_wait_for_locks(struct tx *tx, int most_ms);
-/* After a trip that failed all others fail alike, without anything being sent. */
+/* After a failed trip, further ones return the same error without sending anything. */
 enum err tx_trip(struct tx *tx, struct pg_call *calls, size_t count) MUST_CHECK;
-/* ERR_CLOSED or ERR_TIMEOUT here mean that the outcome is not known. */
+/* After ERR_CLOSED or ERR_TIMEOUT it is unknown whether the transaction was committed. */
 enum err tx_commit(struct tx *tx, struct pg_call *calls, size_t count) MUST_CHECK;
 /* Rolls back now, unless committed. The next transaction may begin. */
 void tx_cleanup(struct tx **tx);

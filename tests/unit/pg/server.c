@@ -24,7 +24,7 @@
 
 #define WAIT_NS (60 * NS_PER_S)
 
-/* A directory whose keeper removes it once this process is gone or closes the pipe. */
+/* A directory; the keeper process removes it when this process ends or closes the pipe. */
 struct place {
     char dir[64];
     int keeper_fd;
@@ -44,7 +44,7 @@ struct pooler {
     pid_t pid;
 };
 
-/* A failing test jumps out of fail_msg(), which the linters do not know. */
+/* fail_msg() does not return, which the linters do not know. */
 #define must(held, what)                                                                                               \
     do {                                                                                                               \
         if (!(held)) {                                                                                                 \
@@ -63,7 +63,7 @@ static const char *bin(const char *program)
     return path;
 }
 
-/* PostgreSQL and PgBouncer refuse to be root. */
+/* PostgreSQL and PgBouncer refuse to run as root. */
 static void become_owner(void)
 {
     if (geteuid() != 0)
@@ -108,11 +108,11 @@ static struct place place_new(void)
     if (p.keeper == 0) {
         char end;
         setpgid(0, 0);
-        /* Holding an end of another keeper's pipe would keep that one waiting. */
+        /* An inherited end of another keeper's pipe would keep that pipe open. */
         if (dup2(ends[0], 0) < 0 || close_range(1, ~0u, 0))
             _exit(1);
         (void)!read(0, &end, 1);
-        for (int i = 0; i < 50; i++) { /* until the server has closed its files behind itself */
+        for (int i = 0; i < 50; i++) { /* until the server has closed its files */
             pid_t rm = fork();
             if (rm == 0)
                 execl("/bin/rm", "rm", "-rf", "--", p.dir, (char *)NULL);

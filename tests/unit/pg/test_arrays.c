@@ -23,7 +23,7 @@ static void numbers_come_back_in_order(void **state UNUSED)
     assert_int_equal(array_next_i64(&rest), 0); /* nothing is left */
 }
 
-/* What PostgreSQL makes of it is what was put in. */
+/* PostgreSQL must read back the elements written. */
 static void postgresql_reads_every_text_as_it_was(void **state UNUSED)
 {
     static const char *const texts[] = {"plain",       "",     "NULL",   "a,b", "{x}", "say \"hi\"",

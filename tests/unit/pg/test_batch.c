@@ -1,4 +1,4 @@
-/* Batches: whatever was added is done exactly once, in order, whatever happens to the database. */
+/* Batches: every item added is completed exactly once, in order, also when the database fails. */
 #include "pg/batch.h"
 
 #include <poll.h>
@@ -21,18 +21,18 @@ struct thing {
     int number;
     atomic_int done, asked;
     enum err e;
-    int again; /* how often it is to be added anew once it is done */
+    int again; /* how often to add it again when it is done */
 };
 
-/* What happened, and what is to happen. */
+/* Controls the runs of a batch and records them. */
 struct scene {
     struct batch *batch;
     struct pool *pool;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     pthread_cond_t changed;
-    int gate; /* runs that may go on; INT32_MAX: all */
+    int gate; /* runs that may continue; INT32_MAX: all */
     int running, most_running;
-    int conflicts, broken; /* runs that are to end so; how many are left */
+    int conflicts, broken; /* how many more runs shall end with this error */
     int runs;
     struct {
         int first, count;
@@ -164,7 +164,7 @@ static void await(struct scene *s, const int *what, int least)
     pthread_mutex_unlock(&s->lock);
 }
 
-/* An array of things, numbered. */
+/* An array of numbered things. */
 static struct thing *things(int count)
 {
     struct thing *all = calloc((size_t)count, sizeof *all);
@@ -220,7 +220,7 @@ static void what_arrives_meanwhile_makes_up_the_next_batch(void **state UNUSED)
     struct thing *all = things(8);
     gate(s, 0);
     add(s, all, 0, 1);
-    await(s, &s->running, 1); /* nobody waits for a batch to fill */
+    await(s, &s->running, 1); /* a batch does not wait to be filled */
     add(s, all, 1, 8);
     gate(s, INT32_MAX);
     await(s, &s->done_count, 8);
@@ -244,7 +244,7 @@ static void too_many_waiting_are_refused_at_once(void **state UNUSED)
     gate(s, INT32_MAX);
     await(s, &s->done_count, 6);
     assert_done(all, 0, 6, OK);
-    add(s, all, 6, 7); /* there is room again */
+    add(s, all, 6, 7); /* no longer full */
     await(s, &s->done_count, 7);
     assert_done(all, 6, 7, OK);
     close_scene(s);
@@ -260,7 +260,7 @@ static void after_a_conflict_the_same_ones_are_asked_for_again(void **state UNUS
     s->conflicts = 3;
     add(s, all, 0, 1);
     await(s, &s->running, 1);
-    add(s, all, 1, 10); /* not part of what is asked again */
+    add(s, all, 1, 10); /* not part of the retry */
     gate(s, INT32_MAX);
     await(s, &s->done_count, 10);
     assert_done(all, 0, 10, OK);
@@ -306,7 +306,7 @@ static void as_many_are_under_way_as_may_be_and_no_more(void **state UNUSED)
         gate(s, 0);
         for (int i = 0; i < in_flight; i++) {
             add(s, all, i, i + 1);
-            await(s, &s->running, i + 1); /* each is on its way while the others are */
+            await(s, &s->running, i + 1); /* all of them run at the same time */
         }
         add(s, all, in_flight, 100);
         gate(s, INT32_MAX);
@@ -364,7 +364,7 @@ static void when_the_database_goes_all_who_wait_are_told(void **state UNUSED)
     server_free(server);
 }
 
-/* Keeps a worker, or a place in the pool's queue, until the gate of its scene opens. */
+/* Occupies a worker or a place in the pool's queue until the gate of its scene opens. */
 struct plug {
     struct job job;
     struct scene *scene;
@@ -383,13 +383,13 @@ static enum err keep_busy(struct job *job, struct pg *pg UNUSED)
     return OK;
 }
 
-static void busy_no_more(struct job *job UNUSED, enum err e UNUSED)
+static void plug_done(struct job *job UNUSED, enum err e UNUSED)
 {
 }
 
 static struct plug plug_in(struct scene *s)
 {
-    return (struct plug){.job = {.run = keep_busy, .done = busy_no_more, .deadline_ns = SOON}, .scene = s};
+    return (struct plug){.job = {.run = keep_busy, .done = plug_done, .deadline_ns = SOON}, .scene = s};
 }
 
 static void await_idle(struct scene *s)
@@ -413,7 +413,7 @@ static void a_full_pool_refuses_unless_a_batch_under_way_can_take_them_along(voi
         assert_int_equal(pool_submit(s->pool, &plugs[i].job), OK);
         await(others, &others->running, i < 2 ? i + 1 : 2); /* two on the workers, the third in the queue */
     }
-    add(s, all, 0, 1); /* nobody would come for it */
+    add(s, all, 0, 1); /* no worker or running batch would take it */
     assert_done(all, 0, 1, ERR_FULL);
     gate(others, INT32_MAX);
     await_idle(s);
@@ -427,7 +427,7 @@ static void a_full_pool_refuses_unless_a_batch_under_way_can_take_them_along(voi
         assert_int_equal(pool_submit(s->pool, &plugs[i].job), OK);
         await(others, &others->running, 1);
     }
-    add(s, all, 2, 12); /* no place in the queue, but the batch under way sees to them afterwards */
+    add(s, all, 2, 12); /* the queue is full, but the end of the running batch submits them */
     assert_int_equal(s->done_count, 1);
     gate(others, INT32_MAX);
     for (int64_t end = clock_ns() + LONG_NS; pool_look(s->pool).queued; (void)poll(NULL, 0, 5))
@@ -480,7 +480,7 @@ struct crowd {
     pthread_t thread;
 };
 
-static void *crowd_in(void *context)
+static void *add_from_thread(void *context)
 {
     struct crowd *c = context;
     for (int i = c->from; i < c->to; i++)
@@ -504,7 +504,7 @@ static void from_many_threads_through_every_disturbance_each_is_done_once(void *
         int refused = 0;
         for (int i = 0; i < CROWDS; i++) {
             crowds[i] = (struct crowd){.scene = s, .all = all, .from = i * EACH, .to = (i + 1) * EACH};
-            assert_int_equal(pthread_create(&crowds[i].thread, NULL, crowd_in, &crowds[i]), 0);
+            assert_int_equal(pthread_create(&crowds[i].thread, NULL, add_from_thread, &crowds[i]), 0);
         }
         for (int i = 0; i < CROWDS; i++) {
             pthread_join(crowds[i].thread, NULL);

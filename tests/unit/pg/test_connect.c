@@ -1,4 +1,4 @@
-/* From a URL to a session: which server, which settings, what is told when there is none. */
+/* Connecting: the choice of the server, the session's settings and the errors reported. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static enum err try_url(const char *url, int64_t deadline_ns, struct why *why)
     return e;
 }
 
-/* Where a socket of this name stands nobody will ever answer. */
+/* Creates a socket that accepts connections and never replies. */
 static int silent_host(char dir[64])
 {
     (void)snprintf(dir, 64, "%s/silent.XXXXXX", server_dir(server));
@@ -139,7 +139,7 @@ static void a_password_that_is_wanted_and_missing_is_a_refusal(void **state)
     must_run(pg, "SELECT pg_reload_conf()");
     pg_free(pg);
     (void)snprintf(url, sizeof url, "postgresql://guarded@/postgres?host=%s&passfile=/nonexistent", server_dir(server));
-    while (try_url(url, SOON, &why) == OK) /* the postmaster reads it in its own time */
+    while (try_url(url, SOON, &why) == OK) /* the postmaster reloads it asynchronously */
         ;
     assert_int_equal(try_url(url, SOON, &why), ERR_DATABASE);
     (void)snprintf(url, sizeof url, "postgresql://guarded:wrong-secret@/postgres?host=%s", server_dir(server));

@@ -1,4 +1,4 @@
-/* The listener: what is notified is heard, and what may have been missed is told. */
+/* The listener: notifications are delivered, and a gap in them is reported. */
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,51 +18,51 @@
 
 #define LONG_NS (60 * NS_PER_S)
 
-struct ear {
+struct observer {
     pthread_mutex_t lock;
     char last[128];
     int heard, up, down;
-    bool trusted_too_early; /* alive while its owner had not been told yet */
+    bool trusted_too_early; /* listener_is_alive() was true before alive() had returned */
     struct listener *listener;
 };
 
 static void heard(void *context, const char *channel, const char *payload)
 {
-    struct ear *ear = context;
-    pthread_mutex_lock(&ear->lock);
-    ear->heard++;
-    (void)snprintf(ear->last, sizeof ear->last, "%s: %s", channel, payload);
-    pthread_mutex_unlock(&ear->lock);
+    struct observer *observer = context;
+    pthread_mutex_lock(&observer->lock);
+    observer->heard++;
+    (void)snprintf(observer->last, sizeof observer->last, "%s: %s", channel, payload);
+    pthread_mutex_unlock(&observer->lock);
 }
 
 static void alive(void *context, bool is_alive)
 {
-    struct ear *ear = context;
-    pthread_mutex_lock(&ear->lock);
-    ear->trusted_too_early |= ear->listener && listener_is_alive(ear->listener);
-    *(is_alive ? &ear->up : &ear->down) += 1;
-    pthread_mutex_unlock(&ear->lock);
+    struct observer *observer = context;
+    pthread_mutex_lock(&observer->lock);
+    observer->trusted_too_early |= observer->listener && listener_is_alive(observer->listener);
+    *(is_alive ? &observer->up : &observer->down) += 1;
+    pthread_mutex_unlock(&observer->lock);
 }
 
-static int peek(struct ear *ear, const int *member)
+static int peek(struct observer *observer, const int *member)
 {
-    pthread_mutex_lock(&ear->lock);
+    pthread_mutex_lock(&observer->lock);
     int n = *member;
-    pthread_mutex_unlock(&ear->lock);
+    pthread_mutex_unlock(&observer->lock);
     return n;
 }
 
-static void await(struct ear *ear, const int *member, int least)
+static void await(struct observer *observer, const int *member, int least)
 {
-    for (int64_t end = clock_ns() + LONG_NS; peek(ear, member) < least;) {
+    for (int64_t end = clock_ns() + LONG_NS; peek(observer, member) < least;) {
         assert_true(clock_ns() < end);
         (void)poll(NULL, 0, 2);
     }
 }
 
-static void await_alive(struct ear *ear, bool wanted)
+static void await_alive(struct observer *observer, bool wanted)
 {
-    for (int64_t end = clock_ns() + LONG_NS; listener_is_alive(ear->listener) != wanted;) {
+    for (int64_t end = clock_ns() + LONG_NS; listener_is_alive(observer->listener) != wanted;) {
         assert_true(clock_ns() < end);
         (void)poll(NULL, 0, 2);
     }
@@ -70,25 +70,26 @@ static void await_alive(struct ear *ear, bool wanted)
 
 static const char *const channels[] = {"plain", "With \"quotes\" and; DROP", NULL};
 
-static void start(struct ear *ear, const char *url)
+static void start(struct observer *observer, const char *url)
 {
     struct why why = {""};
-    *ear = (struct ear){.lock = PTHREAD_MUTEX_INITIALIZER};
+    *observer = (struct observer){.lock = PTHREAD_MUTEX_INITIALIZER};
     struct listener *listener = listener_start(
-        &(struct listener_config){.url = url, .channels = channels, .context = ear, .heard = heard, .alive = alive},
+        &(struct listener_config){
+            .url = url, .channels = channels, .context = observer, .heard = heard, .alive = alive},
         &why);
     if (!listener)
         fail_msg("%s", why.text);
-    pthread_mutex_lock(&ear->lock);
-    ear->listener = listener;
-    pthread_mutex_unlock(&ear->lock);
+    pthread_mutex_lock(&observer->lock);
+    observer->listener = listener;
+    pthread_mutex_unlock(&observer->lock);
 }
 
-static void stop(struct ear *ear)
+static void stop(struct observer *observer)
 {
-    listener_stop(ear->listener);
-    assert_int_equal(ear->up, ear->down);
-    assert_false(ear->trusted_too_early);
+    listener_stop(observer->listener);
+    assert_int_equal(observer->up, observer->down);
+    assert_false(observer->trusted_too_early);
 }
 
 static void notify(const char *url, const char *channel, const char *payload)
@@ -107,7 +108,7 @@ static void cut_listeners(const char *url)
                      1);
 }
 
-/* Waits for so many more pings of the one listener there is. */
+/* Waits for `count` more pings of the only listener. */
 static void await_pings(const char *url, int count)
 {
     int64_t end = clock_ns() + LONG_NS, last = 0;
@@ -120,8 +121,8 @@ static void await_pings(const char *url, int count)
     }
 }
 
-/* What is said in the log goes into this pipe until it is given back. */
-static void hear_log(int pipe_fds[2])
+/* Redirects the log into this pipe until restore_log(). */
+static void redirect_log(int pipe_fds[2])
 {
     assert_int_equal(pipe(pipe_fds), 0);
     log_to_fd(pipe_fds[1]);
@@ -141,7 +142,7 @@ static void await_log(const int pipe_fds[2], const char *part)
     }
 }
 
-static void give_log_back(const int pipe_fds[2])
+static void restore_log(const int pipe_fds[2])
 {
     log_threshold(LOG_ERROR);
     log_to_fd(2);
@@ -152,106 +153,106 @@ static void give_log_back(const int pipe_fds[2])
 static void what_is_notified_is_heard(void **state)
 {
     const char *url = server_url(*state);
-    struct ear ear;
-    start(&ear, url);
-    await(&ear, &ear.up, 1);
-    await_alive(&ear, true);
+    struct observer observer;
+    start(&observer, url);
+    await(&observer, &observer.up, 1);
+    await_alive(&observer, true);
     for (int i = 0; i < 10; i++) {
         char payload[16], line[64];
         (void)snprintf(payload, sizeof payload, "%d", i);
         (void)snprintf(line, sizeof line, "%s: %s", channels[i % 2], payload);
         notify(url, "another", "nobody's");
         notify(url, channels[i % 2], payload);
-        await(&ear, &ear.heard, i + 1);
-        assert_string_equal(ear.last, line);
+        await(&observer, &observer.heard, i + 1);
+        assert_string_equal(observer.last, line);
     }
     await_pings(url, 2);
-    await_alive(&ear, true);
-    assert_int_equal(ear.up, 1);
-    stop(&ear);
-    assert_int_equal(ear.heard, 10);
+    await_alive(&observer, true);
+    assert_int_equal(observer.up, 1);
+    stop(&observer);
+    assert_int_equal(observer.heard, 10);
 }
 
 static void a_cut_connection_is_told_and_made_anew(void **state)
 {
     const char *url = server_url(*state);
-    struct ear ear;
-    start(&ear, url);
+    struct observer observer;
+    start(&observer, url);
     for (int i = 1; i <= 5; i++) {
-        await(&ear, &ear.up, i);
-        await_alive(&ear, true);
+        await(&observer, &observer.up, i);
+        await_alive(&observer, true);
         notify(url, "plain", "x");
-        await(&ear, &ear.heard, i);
+        await(&observer, &observer.heard, i);
         cut_listeners(url);
-        await(&ear, &ear.down, i);
+        await(&observer, &observer.down, i);
     }
-    await(&ear, &ear.up, 6);
-    stop(&ear);
+    await(&observer, &observer.up, 6);
+    stop(&observer);
 }
 
 static void a_restart_is_told(void **state)
 {
     struct server *server = *state;
-    struct ear ear;
-    start(&ear, server_url(server));
-    await_alive(&ear, true);
+    struct observer observer;
+    start(&observer, server_url(server));
+    await_alive(&observer, true);
     server_shut(server);
-    await(&ear, &ear.down, 1);
-    assert_false(listener_is_alive(ear.listener));
+    await(&observer, &observer.down, 1);
+    assert_false(listener_is_alive(observer.listener));
     server_up(server);
-    await(&ear, &ear.up, 2);
+    await(&observer, &observer.up, 2);
     notify(server_url(server), "plain", "again");
-    await(&ear, &ear.heard, 1);
-    stop(&ear);
+    await(&observer, &observer.heard, 1);
+    stop(&observer);
 }
 
 static void a_server_that_hangs_is_not_alive(void **state)
 {
     struct server *server = *state;
-    struct ear ear;
-    start(&ear, server_url(server));
-    await_alive(&ear, true);
+    struct observer observer;
+    start(&observer, server_url(server));
+    await_alive(&observer, true);
     pid_t backend =
         (pid_t)number_from(server_url(server), "SELECT pid FROM pg_stat_activity WHERE application_name = 'reclaim'"
                                                " AND pid <> pg_backend_pid()");
     server_hang(server, backend);
-    clock_shift(3 * NS_PER_S); /* no sign can have come since */
-    assert_false(listener_is_alive(ear.listener));
-    await(&ear, &ear.down, 1);
-    stop(&ear); /* while there is nobody to connect to */
+    clock_shift(3 * NS_PER_S); /* no ping can have been answered since */
+    assert_false(listener_is_alive(observer.listener));
+    await(&observer, &observer.down, 1);
+    stop(&observer); /* while the server is down */
     server_resume(server, backend);
 }
 
 static void without_a_server_it_stops_all_the_same(void **state)
 {
     (void)state;
-    struct ear ear;
+    struct observer observer;
     int log[2];
-    hear_log(log);
-    start(&ear, "postgresql://postgres@/postgres?host=/nonexistent");
+    redirect_log(log);
+    start(&observer, "postgresql://postgres@/postgres?host=/nonexistent");
     await_log(log, "\"listener lost\"");
-    assert_false(listener_is_alive(ear.listener));
-    stop(&ear);
-    give_log_back(log);
-    for (int i = 0; i < 20; i++) { /* at any moment of its life */
-        start(&ear, server_url(*state));
+    assert_false(listener_is_alive(observer.listener));
+    stop(&observer);
+    restore_log(log);
+    for (int i = 0; i < 20; i++) { /* at different moments */
+        start(&observer, server_url(*state));
         (void)poll(NULL, 0, i);
-        stop(&ear);
+        stop(&observer);
     }
 }
 
 static void behind_a_pooler_it_is_never_alive(void **state)
 {
     struct pooler *pooler = pooler_start(server_url(*state));
-    struct ear ear;
+    struct observer observer;
     int log[2];
-    hear_log(log);
-    start(&ear, pooler_url(pooler));
+    redirect_log(log);
+    start(&observer, pooler_url(pooler));
     await_log(log, "pooler");
-    assert_false(listener_is_alive(ear.listener));
-    stop(&ear);
-    give_log_back(log);
-    assert_int_equal(ear.up, 0);
+    assert_false(listener_is_alive(observer.listener));
+    stop(&observer);
+    restore_log(log);
+    assert_int_equal(observer.up, 0);
     pooler_free(pooler);
 }
 

@@ -1,4 +1,4 @@
-/* Whatever fails, hangs, is cut or changes its shape in between: no call ever gets another call's answer. */
+/* No call gets another call's result, whichever calls fail, time out, lose the connection or change the schema. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 #define SOON (clock_ns() + 60 * NS_PER_S)
 #define ROUNDS 400
 
-/* Each statement that succeeds gives back its first argument, in a row that names the statement too. */
+/* Each statement that succeeds returns its first argument and its own name. */
 enum kind { PLAIN, TEXT, SHAPED, SLOW, DIVISION, MISSING, CONFLICT, CUT, KINDS };
 static const struct statement mix[KINDS] = {
     [PLAIN] = {"plain", "SELECT $1::text, 'plain'", 1, ""},
@@ -82,7 +82,7 @@ static void check_own_answer(const struct pg_call *call, int64_t id)
     answered++;
 }
 
-static enum err travel(struct pg *pg, struct pg_call *calls, size_t count, int64_t deadline_ns)
+static enum err send_either_way(struct pg *pg, struct pg_call *calls, size_t count, int64_t deadline_ns)
 {
     if (below(2))
         return pg_trip(pg, calls, count, deadline_ns);
@@ -100,7 +100,7 @@ static void one_trip(struct pg *pg)
         calls[i] = (struct pg_call){.ask = &mix[draw()], .args = {pg_i64(ids[i])}};
     }
     int64_t deadline_ns = below(4) ? SOON : clock_ns() + below(60) * NS_PER_MS;
-    enum err e = travel(pg, calls, count, deadline_ns);
+    enum err e = send_either_way(pg, calls, count, deadline_ns);
     bool all = true;
     for (size_t i = 0; i < count; i++) {
         check_own_answer(&calls[i], ids[i]);
@@ -110,7 +110,7 @@ static void one_trip(struct pg *pg)
         assert_true(all);
 }
 
-static void wander(const char *url, enum pg_prepare prepare, bool shapes)
+static void run_rounds(const char *url, enum pg_prepare prepare, bool shapes)
 {
     answered = failed = lost = 0;
     struct pg *pg = pg_new(url, prepare);
@@ -132,16 +132,16 @@ static void wander(const char *url, enum pg_prepare prepare, bool shapes)
 static void no_call_gets_anothers_answer_when_statements_are_named(void **state)
 {
     (void)state;
-    wander(shared_url(), PG_PREPARE_AUTO, true);
+    run_rounds(shared_url(), PG_PREPARE_AUTO, true);
 }
 
 static void no_call_gets_anothers_answer_when_statements_are_not_named(void **state)
 {
     (void)state;
-    wander(shared_url(), PG_PREPARE_OFF, true);
+    run_rounds(shared_url(), PG_PREPARE_OFF, true);
 }
 
-/* Temporary tables belong to the backend that happened to run the script, so some statements just fail here. */
+/* Temporary tables exist only in the backend that ran the script, so some statements fail here. */
 static void no_call_gets_anothers_answer_through_a_pooler(void **state)
 {
     (void)state;
@@ -150,7 +150,7 @@ static void no_call_gets_anothers_answer_through_a_pooler(void **state)
     struct pg *pg = must_connect(server_url(server), PG_PREPARE_OFF);
     must_run(pg, "CREATE TABLE shape (a int)");
     pg_free(pg);
-    wander(pooler_url(pooler), PG_PREPARE_AUTO, false);
+    run_rounds(pooler_url(pooler), PG_PREPARE_AUTO, false);
     pooler_free(pooler);
     server_free(server);
 }

@@ -1,4 +1,4 @@
-/* Trips: every call gets its own answer, whatever becomes of the others. */
+/* Trips: every call gets its own result, also when other calls fail. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -159,7 +159,7 @@ static void a_changed_result_type_heals_at_the_second_run(void **state)
     must_run(pg, "ALTER TABLE things ADD COLUMN more text; INSERT INTO things VALUES (1, 'x')");
     assert_int_equal(pg_ask(pg, &call, SOON), ERR_CONFLICT);
     assert_string_equal(call.sqlstate, "0A000");
-    /* Forgetting and preparing again may themselves be kept from being reached. */
+    /* An earlier failure in the trip may prevent DEALLOCATE and PREPARE from being run. */
     struct pg_call calls[] = {{.ask = &divide, .args = {pg_i64(0)}}, {.ask = &all}};
     assert_int_equal(pg_trip(pg, calls, 2, SOON), ERR_DATABASE);
     for (int round = 0; round < 2; round++) {
@@ -347,7 +347,7 @@ static void what_is_lost_between_a_session_and_its_statements_is_found_out(void 
     assert_int_equal(pg_ask(pg, &call, SOON), ERR_CONFLICT);
     assert_true(pg_is_pooled(pg));
     assert_int_equal(pg_ask(pg, &call, SOON), OK);
-    /* Once caught, a pooler stays in mind. */
+    /* A detected pooler is remembered across reconnects. */
     assert_int_equal(pg_connect(pg, SOON, NULL), OK);
     assert_true(pg_is_pooled(pg));
     assert_int_equal(pg_ask(pg, &call, SOON), OK);

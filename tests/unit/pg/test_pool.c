@@ -1,4 +1,4 @@
-/* The pool: every job it took is done exactly once, whatever happens to the database. */
+/* The pool: every job accepted is completed exactly once, also when the database fails. */
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -21,20 +21,21 @@
 #define SOON (clock_ns() + 60 * NS_PER_S)
 #define LONG_NS (60 * NS_PER_S)
 
-static struct server *server; /* for tests that stop it; the next one finds it up again */
+static struct server *server; /* for tests that stop it; it is started again for the next test */
 
 static const struct statement add = {"add", "SELECT $1::int8 + 1 AS n", 1, "n:int8"};
 static const struct statement nap = {"nap", "SELECT pg_sleep($1::int8 / 1000.0)::text AS slept", 1, "slept:text"};
-static const struct statement suicide = {"suicide", "SELECT pg_terminate_backend(pg_backend_pid())", 0, ""};
+static const struct statement terminate_self = {"terminate_self", "SELECT pg_terminate_backend(pg_backend_pid())", 0,
+                                                ""};
 
 struct task {
     struct job job;
     int64_t number, answer;
-    int conflicts;   /* to be met before it succeeds */
-    atomic_int runs; /* how often it was tried */
-    atomic_int done; /* how often it ended */
+    int conflicts;   /* how many runs conflict before one succeeds */
+    atomic_int runs; /* how often it ran */
+    atomic_int done; /* how often done() was called */
     enum err e;
-    pthread_barrier_t *meet; /* twice: when running, and before it goes on */
+    pthread_barrier_t *meet; /* waited for twice: when running, and before it continues */
 };
 
 static enum err compute(struct job *job, struct pg *pg)
@@ -53,9 +54,9 @@ static enum err compute(struct job *job, struct pg *pg)
     return e;
 }
 
-static enum err die(struct job *job, struct pg *pg)
+static enum err lose_connection(struct job *job, struct pg *pg)
 {
-    struct pg_call call = {.ask = &suicide};
+    struct pg_call call = {.ask = &terminate_self};
     return pg_ask(pg, &call, job->deadline_ns);
 }
 
@@ -234,7 +235,7 @@ static void a_connection_that_broke_is_made_anew(void **state)
     struct pool *pool = must_start(shared_url(), 1, 2);
     for (int i = 0; i < 5; i++) {
         struct task broken = task(0), after = task(i);
-        broken.job.run = die;
+        broken.job.run = lose_connection;
         assert_int_equal(run_task(pool, &broken), ERR_CLOSED);
         assert_int_equal(run_task(pool, &after), OK);
         assert_int_equal(after.answer, i + 1);
@@ -257,7 +258,7 @@ static void a_connection_cut_while_idle_is_made_anew_before_the_next_job(void **
         assert_int_equal(run_task(pool, &t), OK);
         assert_int_equal(t.answer, i + 1);
         await_connected(pool, 2);
-        struct task both[2] = {task(1), task(2)}; /* has the other worker find out as well */
+        struct task both[2] = {task(1), task(2)}; /* makes the other worker notice as well */
         pthread_barrier_t meet;
         pthread_barrier_init(&meet, NULL, 3);
         both[0].meet = both[1].meet = &meet;
@@ -283,7 +284,7 @@ static void a_restart_is_survived(void **state)
         await_connected(pool, 1);
         ways[i](server);
         server_up(server);
-        await_connected(pool, 1); /* it may have noticed, and be back by now */
+        await_connected(pool, 1); /* it may have noticed and reconnected already */
         struct task t = task(7);
         assert_int_equal(run_task(pool, &t), OK);
         assert_int_equal(t.answer, 8);
@@ -390,7 +391,7 @@ static void a_pool_that_cannot_be_is_refused(void **state)
     assert_null(pool_start(&(struct pool_config){.url = "host=a", .connections = 1, .queue_capacity = 0}, &why));
 }
 
-static void speak(struct job *job, enum err e)
+static void log_and_end(struct job *job, enum err e)
 {
     log_info("a job ended");
     ended(job, e);
@@ -425,7 +426,7 @@ static void log_lines_carry_the_jobs_id_and_an_outage_is_told_once(void **state)
     await_connected(pool, 3);
     struct task t = task(1);
     t.job.correlation_id = "the-id-of-this-job";
-    t.job.done = speak;
+    t.job.done = log_and_end;
     assert_int_equal(run_task(pool, &t), OK);
     server_shut(server);
     await_connected(pool, 0);
@@ -451,7 +452,7 @@ static enum err disturb(struct job *job, struct pg *pg)
     struct task *t = OWNER_OF(job, struct task, job);
     atomic_fetch_add(&t->runs, 1);
     if (t->number % 7 == 0)
-        return die(job, pg);
+        return lose_connection(job, pg);
     if (t->number % 11 == 0) {
         struct pg_call slow = {.ask = &nap, .args = {pg_i64(600000)}};
         return pg_ask(pg, &slow, clock_ns() + 20 * NS_PER_MS);
@@ -488,7 +489,7 @@ static void disturb_all(bool stop_early, int least_ok)
     assert_true(ok >= least_ok);
 }
 
-/* Of 400 numbers 311 are neither sevenths nor elevenths; jobs that were handed from worker to worker may fail. */
+/* Of the 400 numbers, 311 are multiples of neither 7 nor 11; requeued jobs may fail. */
 static void in_every_disturbance_each_job_ends_once_with_its_own_answer(void **state)
 {
     (void)state;

@@ -1,4 +1,4 @@
-/* The pgTAP tests of sql/tests, each on a database of its own with the newest schema and the standalone tables. */
+/* The pgTAP tests of sql/tests, each in a separate database with the newest schema and the standalone tables. */
 #include <fcntl.h>
 #include <glob.h>
 #include <setjmp.h>
@@ -42,7 +42,7 @@ static void make_schema(const char *url)
     admin(url, "CREATE SCHEMA %s; CREATE EXTENSION pgtap SCHEMA tap", "tap");
 }
 
-/* Runs the file and counts what TAP says; 0 when every planned test was run and passed. */
+/* Runs the file and counts the failures that TAP reports; 0 when every planned test ran and passed. */
 static int failures(const char *url, const char *path)
 {
     int ends[2], planned = -1, passed = 0, failed = 0, status = -1;

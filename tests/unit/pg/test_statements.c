@@ -1,4 +1,4 @@
-/* Statements are checked against the server before they are needed. */
+/* Checking statements against the server. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

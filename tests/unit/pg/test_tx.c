@@ -1,4 +1,4 @@
-/* Transactions: all or nothing, ended by the deadline on both sides. */
+/* Transactions: committed completely or not at all, ended at the deadline by both client and server. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -116,7 +116,7 @@ static void nothing_begun_costs_nothing(void **state)
     }
     AUTO(tx) struct tx *tx = tx_begin(pg, SOON);
     assert_int_equal(tx_commit(tx, NULL, 0), OK);
-    assert_int_equal(pg_get_i64(&before, 0, 0), 0); /* no trip was made over its answer */
+    assert_int_equal(pg_get_i64(&before, 0, 0), 0); /* its result is still valid: no trip was made */
 }
 
 static void after_a_failure_all_trips_fail_alike(void **state)
@@ -157,7 +157,7 @@ static void commit_of_an_aborted_transaction_is_no_success(void **state)
     AUTO(tx) struct tx *tx = tx_begin(pg, SOON);
     struct pg_call call = {.ask = &put, .args = {pg_i64(1)}}, broken = {.ask = &divide, .args = {pg_i64(0)}};
     assert_int_equal(tx_trip(tx, &call, 1), OK);
-    assert_int_equal(pg_ask(pg, &broken, SOON), ERR_DATABASE); /* behind the transaction's back */
+    assert_int_equal(pg_ask(pg, &broken, SOON), ERR_DATABASE); /* not through the transaction */
     assert_int_equal(tx_commit(tx, NULL, 0), ERR_DATABASE);
     assert_int_equal(rows(), 0);
 }
@@ -318,7 +318,7 @@ static void one_of_two_that_deadlock_may_run_again(void **state)
 static void a_serialisation_failure_at_commit_may_run_again(void **state)
 {
     (void)state;
-    /* Transactions are READ COMMITTED, so a trigger that fires at the commit stands in for what another level finds. */
+    /* READ COMMITTED has no serialisation failures, so a trigger that fires at the commit raises one. */
     must_run(pg, "CREATE FUNCTION tx_test_fail() RETURNS trigger LANGUAGE plpgsql AS"
                  " $$ BEGIN RAISE 'unlucky' USING ERRCODE = '40001'; END $$;"
                  "CREATE CONSTRAINT TRIGGER unlucky AFTER INSERT ON tx_test DEFERRABLE INITIALLY DEFERRED"
