@@ -10,48 +10,48 @@
 #include "base/digest.h"
 #include "base/ip.h"
 
-#define TURN_MOST_MS 1000
+#define TURN_MAX_MS 1000
 #define USER_AGENT "reclaim/" RECLAIM_VERSION
 
 struct client {
     struct client_config config;
     CURLM *multi;
-    struct client_call *first; /* under way */
-    size_t stillborn;          /* of those, calls that could not even begin: told on the next turn */
+    struct client_call *first; /* running */
+    size_t failed_to_start;    /* calls that failed to start; completed by the next client_turn() */
 };
 
-/* libcurl copies requests into buffers of its own, and those carry keys, addresses and codes. */
-static void wipe_and_free(void *at)
+/* libcurl's buffers hold copies of requests, with keys, addresses and codes. */
+static void wiping_free(void *at)
 {
     if (at)
         secret_wipe(at, malloc_usable_size(at));
     free(at);
 }
 
-static void *wipe_and_grow(void *at, size_t size)
+static void *wiping_realloc(void *at, size_t size)
 {
     void *grown = malloc(size);
     if (!grown || !at)
         return grown;
     size_t old = malloc_usable_size(at);
     memcpy(grown, at, old < size ? old : size);
-    wipe_and_free(at);
+    wiping_free(at);
     return grown;
 }
 
-static CURLcode begun = CURLE_FAILED_INIT;
+static CURLcode init_result = CURLE_FAILED_INIT;
 
-static void begin(void)
+static void init_curl(void)
 {
-    begun = curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wipe_and_free, wipe_and_grow, strdup, calloc);
+    init_result = curl_global_init_mem(CURL_GLOBAL_DEFAULT, malloc, wiping_free, wiping_realloc, strdup, calloc);
 }
 
 struct client *client_new(const struct client_config *config)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, begin);
+    pthread_once(&once, init_curl);
     struct client *c = calloc(1, sizeof *c);
-    if (begun || !c) {
+    if (init_result || !c) {
         free(c);
         return NULL;
     }
@@ -79,7 +79,7 @@ static bool is_this_machine(const char *host)
     struct ip ip;
     static const struct ip one = {.bytes = {[15] = 1}};
     if (str_eq_nocase(str_of(host), STR("localhost")))
-        return true; /* libcurl never asks a name server for it */
+        return true; /* libcurl resolves it without a name server */
     if (ip_parse(str_of(host), &ip))
         return false;
     return ip_is_v4(&ip) ? ip.bytes[12] == 127 : memcmp(&ip, &one, sizeof ip) == 0;
@@ -87,7 +87,7 @@ static bool is_this_machine(const char *host)
 
 struct endpoint {
     enum client_protocol protocol;
-    bool tls, here; /* encrypted from the first byte; on this machine */
+    bool tls, local; /* TLS from the first byte; on this machine */
 };
 
 static enum err endpoint_of(const char *url, struct endpoint *ret)
@@ -115,17 +115,17 @@ static enum err endpoint_of(const char *url, struct endpoint *ret)
     curl_free(scheme);
     curl_free(host);
     curl_url_cleanup(parts);
-    return !e && ret->protocol == CLIENT_HTTP && !ret->tls && !ret->here ? ERR_INPUT : e;
+    return !e && ret->protocol == CLIENT_HTTP && !ret->tls && !ret->local ? ERR_INPUT : e;
 }
 
 enum err client_check_url(const char *url, enum client_protocol protocol)
 {
-    struct endpoint place;
-    enum err e = endpoint_of(url, &place);
-    return e ? e : place.protocol == protocol ? OK : ERR_INPUT;
+    struct endpoint endpoint;
+    enum err e = endpoint_of(url, &endpoint);
+    return e ? e : endpoint.protocol == protocol ? OK : ERR_INPUT;
 }
 
-static size_t take_answer(const char *at, size_t one, size_t count, void *context)
+static size_t receive(const char *at, size_t one, size_t count, void *context)
 {
     (void)one; /* always 1 */
     struct client_call *call = context;
@@ -136,7 +136,7 @@ static size_t take_answer(const char *at, size_t one, size_t count, void *contex
     return call->got.failed ? 0 : count;
 }
 
-static size_t give_message(char *into, size_t one, size_t size, void *context)
+static size_t read_message(char *into, size_t one, size_t size, void *context)
 {
     struct client_call *call = context;
     size_t left = call->body.len - call->sent, len = left < size * one ? left : size * one;
@@ -169,7 +169,7 @@ static CURLcode set_http(struct client_call *call)
     return rc;
 }
 
-static CURLcode set_smtp(struct client_call *call, const struct endpoint *place)
+static CURLcode set_smtp(struct client_call *call, const struct endpoint *endpoint)
 {
     CURLcode rc = CURLE_OK;
     struct curl_slist *list = curl_slist_append(NULL, call->recipient);
@@ -178,36 +178,36 @@ static CURLcode set_smtp(struct client_call *call, const struct endpoint *place)
     call->list = list;
     SET(CURLOPT_MAIL_FROM, call->sender);
     SET(CURLOPT_MAIL_RCPT, list);
-    SET(CURLOPT_USE_SSL, place->tls || !place->here ? (long)CURLUSESSL_ALL : (long)CURLUSESSL_NONE);
+    SET(CURLOPT_USE_SSL, endpoint->tls || !endpoint->local ? (long)CURLUSESSL_ALL : (long)CURLUSESSL_NONE);
     SET(CURLOPT_UPLOAD, 1L);
     SET(CURLOPT_INFILESIZE_LARGE, (curl_off_t)call->body.len);
-    SET(CURLOPT_READFUNCTION, give_message);
+    SET(CURLOPT_READFUNCTION, read_message);
     SET(CURLOPT_READDATA, call);
     return rc;
 }
 
-static CURLcode set_all(const struct client *c, struct client_call *call, const struct endpoint *place)
+static CURLcode set_all(const struct client *c, struct client_call *call, const struct endpoint *endpoint)
 {
     CURLcode rc = CURLE_OK;
     SET(CURLOPT_URL, call->url);
     SET(CURLOPT_PROTOCOLS_STR, "https,http,smtps,smtp");
     SET(CURLOPT_PROXY, "");
     SET(CURLOPT_NOSIGNAL, 1L);
-    /* On a connection kept from before, libcurl would send a request again by itself when that turns out to be dead. */
+    /* libcurl would retry a request by itself when a reused connection turns out to be closed. */
     SET(CURLOPT_FRESH_CONNECT, 1L);
     SET(CURLOPT_FORBID_REUSE, 1L);
-    SET(CURLOPT_QUICK_EXIT, 1L); /* else a name look-up that hangs would keep the thread beyond the call's time */
+    SET(CURLOPT_QUICK_EXIT, 1L); /* otherwise a hanging name look-up would block the thread beyond the time limit */
     SET(CURLOPT_TIMEOUT_MS, call->patience_ns > NS_PER_MS ? (long)(call->patience_ns / NS_PER_MS) : 1L);
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(CURLOPT_USERAGENT, USER_AGENT);
-    SET(CURLOPT_WRITEFUNCTION, take_answer);
+    SET(CURLOPT_WRITEFUNCTION, receive);
     SET(CURLOPT_WRITEDATA, call);
     SET(CURLOPT_PRIVATE, call);
     if (c->config.ca_file)
         SET(CURLOPT_CAINFO, c->config.ca_file);
     if (rc)
         return rc;
-    return place->protocol == CLIENT_HTTP ? set_http(call) : set_smtp(call, place);
+    return endpoint->protocol == CLIENT_HTTP ? set_http(call) : set_smtp(call, endpoint);
 }
 
 static void release(struct client *c, struct client_call *call)
@@ -229,44 +229,44 @@ static void unlink_call(struct client *c, struct client_call *call)
     if (call->next)
         call->next->previous = call->previous;
     call->next = call->previous = NULL;
-    call->under_way = false;
+    call->running = false;
 }
 
 void client_send(struct client *c, struct client_call *call)
 {
-    struct endpoint place;
+    struct endpoint endpoint;
     call->easy = call->list = NULL;
     call->sent = 0;
     call->too_long = false;
     call->status = 0;
     call->got = buf_new(CLIENT_BODY_MAX);
-    call->err = endpoint_of(call->url, &place);
+    call->err = endpoint_of(call->url, &endpoint);
     if (!call->err && !(call->easy = curl_easy_init()))
         call->err = ERR_MEMORY;
-    if (!call->err && (set_all(c, call, &place) || curl_multi_add_handle(c->multi, call->easy)))
+    if (!call->err && (set_all(c, call, &endpoint) || curl_multi_add_handle(c->multi, call->easy)))
         call->err = ERR_MEMORY;
-    call->under_way = true;
+    call->running = true;
     call->previous = NULL;
     call->next = c->first;
     if (c->first)
         c->first->previous = call;
     c->first = call;
-    c->stillborn += call->err != OK;
+    c->failed_to_start += call->err != OK;
 }
 
 void client_cancel(struct client *c, struct client_call *call)
 {
-    if (!call->under_way)
+    if (!call->running)
         return;
-    c->stillborn -= call->err != OK;
+    c->failed_to_start -= call->err != OK;
     unlink_call(c, call);
     release(c, call);
     buf_free(&call->got);
 }
 
-static enum err judge(const struct client_call *call, CURLcode rc)
+static enum err error_of(const struct client_call *call, CURLcode rc)
 {
-    /* libcurl calls a refusal of SMTP an error, but it is an answer. */
+    /* libcurl reports an SMTP rejection as an error, but it is a complete reply. */
     bool refused = call->sender && call->status >= 400;
     if (!rc || (refused && rc != CURLE_OPERATION_TIMEDOUT))
         return OK;
@@ -277,7 +277,7 @@ static enum err judge(const struct client_call *call, CURLcode rc)
     return rc == CURLE_OPERATION_TIMEDOUT ? ERR_TIMEOUT : ERR_CLOSED;
 }
 
-static void tell(struct client *c, struct client_call *call)
+static void complete(struct client *c, struct client_call *call)
 {
     unlink_call(c, call);
     release(c, call);
@@ -288,18 +288,18 @@ static void tell(struct client *c, struct client_call *call)
     buf_free(&got);
 }
 
-static void tell_stillborn(struct client *c)
+static void complete_failed_to_start(struct client *c)
 {
-    for (size_t n = c->stillborn; n > 0 && c->stillborn > 0; n--) {
+    for (size_t n = c->failed_to_start; n > 0 && c->failed_to_start > 0; n--) {
         struct client_call *call = c->first;
         while (!call->err)
             call = call->next;
-        c->stillborn--;
-        tell(c, call);
+        c->failed_to_start--;
+        complete(c, call);
     }
 }
 
-/* True when something was done. */
+/* True when a call was completed. */
 static bool perform(struct client *c)
 {
     int left;
@@ -309,14 +309,14 @@ static bool perform(struct client *c)
         if (message->msg != CURLMSG_DONE)
             continue;
         CURLcode rc = message->data.result;
-        char *whose = NULL;
+        char *owner = NULL;
         long status = 0;
-        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &whose);
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &owner);
         curl_easy_getinfo(message->easy_handle, CURLINFO_RESPONSE_CODE, &status);
-        struct client_call *call = (void *)whose;
+        struct client_call *call = (void *)owner;
         call->status = (int)status;
-        call->err = judge(call, rc);
-        tell(c, call);
+        call->err = error_of(call, rc);
+        complete(c, call);
         any = true;
     }
     return any;
@@ -324,13 +324,13 @@ static bool perform(struct client *c)
 
 void client_turn(struct client *c, int64_t until_ns)
 {
-    if (c->stillborn) {
-        tell_stillborn(c);
+    if (c->failed_to_start) {
+        complete_failed_to_start(c);
         return;
     }
     if (perform(c))
         return;
-    curl_multi_poll(c->multi, NULL, 0, clock_ms_until(until_ns, TURN_MOST_MS), NULL);
+    curl_multi_poll(c->multi, NULL, 0, clock_ms_until(until_ns, TURN_MAX_MS), NULL);
     perform(c);
 }
 

@@ -1,9 +1,8 @@
-/* Requests to other servers, any number at a time on one thread: HTTP and SMTP through one libcurl multi handle.
+/* HTTP and SMTP requests to other servers: any number at a time on one thread, with one libcurl multi handle.
  *
- * Only https is spoken, or http with a server on this very machine; smtps, or smtp that changes to TLS, or plain smtp
- * with this machine. Certificates are verified, redirects are not followed, proxies of the environment are ignored.
- * Answers are bounded, and so is the time each call takes. Each has
- * a connection of its own and is sent once, so that trying again is the caller's decision. */
+ * Allowed are https, smtps and smtp with STARTTLS; http and plain smtp only to this machine. Certificates are verified,
+ * redirects are not followed, proxies of the environment are ignored. The size of replies and the time of each call are
+ * bounded. Each call opens a new connection and is sent once: the caller decides about retries. */
 #ifndef CLIENT_CLIENT_H
 #define CLIENT_CLIENT_H
 
@@ -15,47 +14,47 @@ struct client;
 
 struct client_config {
     const char *ca_file; /* NULL: the system's authorities */
-    int connections_max; /* at once; more calls wait, and their time runs */
+    int connections_max; /* open at the same time; more calls wait, and the wait counts towards their time limit */
 };
 
-struct client_call { /* a member of what asks; the caller's again once `done` is called */
+struct client_call { /* embedded in the caller's struct; not used by the client once `done` is called */
     const char *url;
-    const char *const *headers;     /* "Name: value", NULL behind the last; NULL for none */
-    struct str body;                /* POSTed; absent: GET. The message itself for SMTP */
-    const char *sender, *recipient; /* SMTP's envelope, addresses alone; NULL for HTTP */
-    int64_t patience_ns;            /* for all of it, from client_send on */
+    const char *const *headers;     /* "Name: value", NULL-terminated; NULL for none */
+    struct str body;                /* sent with POST; absent: GET. For SMTP the message */
+    const char *sender, *recipient; /* SMTP's envelope: addresses without names; NULL for HTTP */
+    int64_t patience_ns;            /* time limit of the whole call, from client_send() */
     void (*done)(struct client_call *call);
 
-    /* Filled when done: */
-    /* OK: the whole answer is there, whatever its status. ERR_TIMEOUT; ERR_CLOSED: no connection, no trusted
-     * certificate, or the connection ended too soon; ERR_FULL: the answer is longer than CLIENT_BODY_MAX, and status
-     * and the beginning are there; ERR_INPUT: the URL may not be asked; ERR_MEMORY. */
+    /* The members below are set when `done` is called. */
+    /* OK: the reply is complete, with any status. ERR_TIMEOUT; ERR_CLOSED: no connection, no trusted certificate, or
+     * the connection ended too early; ERR_FULL: the reply is longer than CLIENT_BODY_MAX, its status and beginning are
+     * set; ERR_INPUT: the URL is not allowed; ERR_MEMORY. */
     enum err err;
-    int status;        /* HTTP's, or the last reply code of SMTP; 0 when there was none */
-    struct str answer; /* of HTTP; only until `done` returns */
+    int status;        /* HTTP's status, or SMTP's last reply code; 0 when there was none */
+    struct str answer; /* HTTP's body; valid until `done` returns */
 
-    /* The client's: */
+    /* Private to the client. */
     void *easy, *list;
     struct buf got;
     size_t sent;
-    bool too_long, under_way;
+    bool too_long, running;
     struct client_call *next, *previous;
 };
 
-/* Thread-safe, and so are client_wake and client_check_url. Everything else belongs to the one thread that turns it. */
+/* Thread-safe, like client_wake() and client_check_url(). All other functions are called by one thread only. */
 struct client *client_new(const struct client_config *config) MUST_CHECK;
-void client_free(struct client *client); /* calls under way are cancelled */
+void client_free(struct client *client); /* cancels running calls */
 
-/* Never calls `done` before it returns. */
+/* `done` is never called before this returns. */
 void client_send(struct client *client, struct client_call *call);
-/* Forgets a call under way; `done` is not called. Fine when it is not under way. */
+/* Cancels a running call; `done` is not called. Does nothing when it is not running. */
 void client_cancel(struct client *client, struct client_call *call);
-/* Waits for traffic, a wake-up or the instant, and then calls what is done. */
+/* Waits for network traffic, client_wake() or until_ns, then calls `done` of each completed call. */
 void client_turn(struct client *client, int64_t until_ns);
 void client_wake(struct client *client);
 
 enum client_protocol { CLIENT_HTTP, CLIENT_SMTP };
-/* Whether a URL may be asked at all: ERR_INPUT. */
+/* ERR_INPUT when the URL is not allowed. */
 enum err client_check_url(const char *url, enum client_protocol protocol) MUST_CHECK;
 
 #endif

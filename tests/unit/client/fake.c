@@ -29,7 +29,7 @@ struct fake {
     int listener;
     char url[64];
     pthread_t thread;
-    pthread_mutex_t lock; /* for what follows */
+    pthread_mutex_t lock; /* guards the members below */
     bool ending;
     const struct fake_step *steps;
     size_t step_count;
@@ -42,8 +42,8 @@ struct fake {
 
 static const struct fake_step fine = {FAKE_ANSWER, 200, NULL, 0};
 
-/* Notes the request and says what to do with it. */
-static struct fake_step note(struct fake *f, const char *request)
+/* Records the request and returns the step for it. */
+static struct fake_step record(struct fake *f, const char *request)
 {
     pthread_mutex_lock(&f->lock);
     struct fake_step step = fine;
@@ -57,7 +57,7 @@ static struct fake_step note(struct fake *f, const char *request)
     return step;
 }
 
-static void say(int fd, const char *text, size_t len)
+static void send_all(int fd, const char *text, size_t len)
 {
     while (len) {
         ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
@@ -68,12 +68,12 @@ static void say(int fd, const char *text, size_t len)
     }
 }
 
-static void sayz(int fd, const char *text)
+static void send_text(int fd, const char *text)
 {
-    say(fd, text, strlen(text));
+    send_all(fd, text, strlen(text));
 }
 
-/* Until the other side, or fake_free, has closed. */
+/* Waits until the peer or fake_free() has closed the connection. */
 static void wait_for_end(int fd)
 {
     char bytes[256];
@@ -86,11 +86,11 @@ static void answer(int fd, int status, size_t promised, const char *body, size_t
     char head[160];
     snprintf(head, sizeof head, "HTTP/1.1 %d Told\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n%s\r\n",
              status, promised, status / 100 == 3 ? "Location: http://127.0.0.1:1/\r\n" : "");
-    sayz(fd, head);
-    say(fd, body, len);
+    send_text(fd, head);
+    send_all(fd, body, len);
 }
 
-/* True when the connection may be used again. */
+/* True when the connection stays open. */
 static bool act_http(int fd, const struct fake_step *step)
 {
     static char huge[200 * 1024];
@@ -108,7 +108,7 @@ static bool act_http(int fd, const struct fake_step *step)
         answer(fd, step->status, strlen(body) + 100, body, strlen(body));
         return false;
     case FAKE_NO_HTTP:
-        sayz(fd, "\x16\x03\x01 what?\r\n");
+        send_text(fd, "\x16\x03\x01 what?\r\n");
         return false;
     case FAKE_TRICKLE:
         answer(fd, step->status, 1000000, body, 1);
@@ -124,7 +124,7 @@ static bool act_http(int fd, const struct fake_step *step)
     return false;
 }
 
-/* A whole request into `into`; false at the connection's end. */
+/* Reads a complete request; false at the end of the connection. */
 static bool read_http(int fd, char *into)
 {
     size_t len = 0;
@@ -146,7 +146,7 @@ static void serve_http(struct fake *f, int fd)
     char *request = malloc(REQUEST_MAX);
     bool on = request != NULL;
     while (on && read_http(fd, request)) {
-        struct fake_step step = note(f, request);
+        struct fake_step step = record(f, request);
         on = act_http(fd, &step);
     }
     free(request);
@@ -157,7 +157,7 @@ static bool read_line(FILE *in, char *line, size_t size)
     return fgets(line, (int)size, in) != NULL;
 }
 
-/* The rest of DATA, dots unstuffed. */
+/* Reads the message after DATA and removes the dot-stuffing. */
 static bool read_message(FILE *in, char *into)
 {
     char line[2048];
@@ -172,7 +172,7 @@ static bool read_message(FILE *in, char *into)
     return false;
 }
 
-static bool obey(const struct fake_step *step, const char *command, int fd, int usual)
+static bool reply_to_command(const struct fake_step *step, const char *command, int fd, int usual)
 {
     char line[64];
     bool meant = step->mode == FAKE_ANSWER && step->body && strncmp(step->body, command, strlen(step->body)) == 0;
@@ -181,11 +181,11 @@ static bool obey(const struct fake_step *step, const char *command, int fd, int 
     if (step->mode != FAKE_ANSWER)
         return false;
     snprintf(line, sizeof line, "%d told so\r\n", meant ? step->status : usual);
-    sayz(fd, line);
+    send_text(fd, line);
     return true;
 }
 
-/* A session has one step, noted at MAIL; the message replaces what was noted. */
+/* A session uses one step, recorded at MAIL; the message then replaces the recorded text. */
 static void serve_smtp(struct fake *f, int fd)
 {
     char line[2048], *message = malloc(REQUEST_MAX);
@@ -193,28 +193,28 @@ static void serve_smtp(struct fake *f, int fd)
     struct fake_step step = fine;
     int number = -1;
     bool on = in && message;
-    sayz(fd, "220 fake\r\n");
+    send_text(fd, "220 fake\r\n");
     while (on && read_line(in, line, sizeof line)) {
         if (strncmp(line, "MAIL", 4) == 0) {
-            step = note(f, line);
+            step = record(f, line);
             pthread_mutex_lock(&f->lock);
             number = f->count - 1;
             pthread_mutex_unlock(&f->lock);
-            on = obey(&step, "MAIL", fd, 250);
+            on = reply_to_command(&step, "MAIL", fd, 250);
         } else if (strncmp(line, "RCPT", 4) == 0) {
-            on = obey(&step, "RCPT", fd, 250);
+            on = reply_to_command(&step, "RCPT", fd, 250);
         } else if (strncmp(line, "DATA", 4) == 0) {
-            on = obey(&step, "DATA", fd, 354);
+            on = reply_to_command(&step, "DATA", fd, 354);
             if (on && !(step.body && strcmp(step.body, "DATA") == 0)) {
                 on = read_message(in, message);
                 pthread_mutex_lock(&f->lock);
                 free(f->seen[number]);
                 f->seen[number] = strdup(message);
                 pthread_mutex_unlock(&f->lock);
-                on = on && obey(&step, ".", fd, 250);
+                on = on && reply_to_command(&step, ".", fd, 250);
             }
         } else {
-            sayz(fd, strncmp(line, "EHLO", 4) == 0 ? "250-fake\r\n250 8BITMIME\r\n" : "250 fine\r\n");
+            send_text(fd, strncmp(line, "EHLO", 4) == 0 ? "250-fake\r\n250 8BITMIME\r\n" : "250 fine\r\n");
         }
     }
     if (in)

@@ -1,4 +1,4 @@
-/* The client: every call ends, in its time, with what really came; and only servers that may be asked are asked. */
+/* The client: every call ends within its time limit with the correct result; only allowed URLs are requested. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -105,7 +105,7 @@ static void every_way_a_server_can_fail_has_its_name(void **state)
         if (ways[i].status)
             assert_int_equal(a.call.status, ways[i].status);
         assert_int_equal(a.times, 1);
-        assert_int_equal(fake_count(fake), 1); /* and no redirect is followed */
+        assert_int_equal(fake_count(fake), 1); /* redirects are not followed */
         fake_free(fake);
     }
 }
@@ -266,7 +266,7 @@ static void a_wake_up_from_another_thread_ends_the_waiting(void **state)
         if (clock_ns() - from_ns < least_ns)
             least_ns = clock_ns() - from_ns;
     }
-    assert_true(least_ns < NS_PER_S / 2); /* a turn by itself lasts a second */
+    assert_true(least_ns < NS_PER_S / 2); /* without the wake-up a turn takes a second */
 }
 
 static struct ask mail_to(const char *url)

@@ -1,4 +1,4 @@
-/* Encryption: a server is believed only when an authority we trust vouches for its name. */
+/* TLS: a server's certificate must be valid for its name and issued by a trusted authority. */
 #include <arpa/inet.h>
 #include <openssl/err.h>
 #include <openssl/pem.h>
@@ -26,7 +26,7 @@ static struct {
     char ca_file[64];
 } server;
 
-/* A certificate that vouches for itself, for 127.0.0.1 alone. */
+/* A self-signed certificate for 127.0.0.1 only. */
 static X509 *make_certificate(EVP_PKEY *key)
 {
     X509 *x = X509_new();
@@ -146,7 +146,7 @@ static void a_certificate_for_another_name_is_refused(void **state)
 
 int main(void)
 {
-    signal(SIGPIPE, SIG_IGN); /* the fake servers write to clients that have gone */
+    signal(SIGPIPE, SIG_IGN); /* the fake servers write to connections that clients have closed */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_server_that_a_trusted_authority_knows_is_asked),
         cmocka_unit_test(a_server_that_only_vouches_for_itself_is_refused),
