@@ -1,13 +1,13 @@
-/* Constant-time release: when an answer may leave depends on when its request had arrived, not on how long the work took. */
+/* Constant-time replies: when a reply is sent depends on when its request arrived, not on how long the work took. */
 #ifndef HTTP_HOLD_H
 #define HTTP_HOLD_H
 
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* May be changed while requests are under way; those keep what they drew. */
+/* May be changed at any time; requests that have arrived keep the time drawn for them. */
 struct hold_rule {
-    _Atomic int64_t hold_ms; /* 0: answers leave when they are ready */
+    _Atomic int64_t hold_ms; /* 0: replies are sent when they are ready */
     _Atomic int64_t sigma_ms;
 };
 
@@ -16,10 +16,10 @@ struct hold {
     int64_t step_ns;
 };
 
-/* Draws the instant for a request whose last byte came at arrived_ns: hold plus Gaussian jitter, cut at two sigma. */
+/* Draws the release time of a request whose last byte came at arrived_ns: hold plus Gaussian jitter up to two sigma. */
 struct hold hold_draw(const struct hold_rule *rule, int64_t arrived_ns);
-/* When an answer that is ready now leaves: at the instant drawn, or, when that has passed, whole holds later, so that
- * lateness tells no more than how many holds the work took. */
+/* When a reply that is ready now is sent: at the time drawn or, when that has passed, a multiple of the hold later, so
+ * that a late reply reveals only how many holds the work took. */
 int64_t hold_release_ns(const struct hold *hold, int64_t ready_ns);
 
 #endif

@@ -11,20 +11,20 @@
 #include "base/metrics.h"
 #include "http/strict.h"
 
-/* libmicrohttpd walks all its suspended connections whenever one resumes: a tick gathers those that leave together. */
+/* libmicrohttpd scans all suspended connections whenever one is resumed: a tick resumes several of them at a time. */
 #define RELEASE_TICK_NS (4 * NS_PER_MS)
 #define DEADLINE_TICK_NS (50 * NS_PER_MS)
-/* Per connection, for the head of a request and of its answer; large enough for bearer tokens at the gate. */
+/* Per connection, for the headers of a request and of its reply; large enough for bearer tokens. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
 
 METRIC_COUNTER(cut_off, "reclaim_http_cut_off_total", "Connections closed because no whole request came in time.");
 
-static void quietly(void *context, const char *format, va_list arguments)
+static void drop_message(void *context, const char *format, va_list arguments)
 {
-    (void)context, (void)format, (void)arguments; /* may quote the request; our own counters tell enough */
+    (void)context, (void)format, (void)arguments; /* its messages may quote the request */
 }
 
-/* Paths stay as they came: an escaped NUL must not end one, and no route has a name that needs escaping. */
+/* Paths are not unescaped: an escaped NUL must not end one, and no route has characters that need escaping. */
 static size_t leave_escapes(void *context, struct MHD_Connection *connection, char *path)
 {
     (void)context, (void)connection;
@@ -40,7 +40,7 @@ static struct MHD_Daemon *daemon_new(struct loop *loop)
     unsigned connections = (unsigned)(config->connections_max / config->loops);
     struct MHD_Daemon *daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, visit_handle, loop,
-        MHD_OPTION_EXTERNAL_LOGGER, quietly, NULL, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
+        MHD_OPTION_EXTERNAL_LOGGER, drop_message, NULL, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
         connections ? connections : 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
         MHD_OPTION_URI_LOG_CALLBACK, visit_first_line, loop, MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL,
         MHD_OPTION_NOTIFY_COMPLETED, visit_completed, loop, MHD_OPTION_NOTIFY_CONNECTION, peer_notify, loop,
@@ -66,7 +66,7 @@ enum err loop_open(struct loop *loop, struct server *server, struct why *why)
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (loop->epoll < 0 || loop->wake < 0 || !watch(loop, loop->wake))
-        return why_set(why, ERR_SYSTEM, "cannot make an event loop: %s", strerror(errno));
+        return why_set(why, ERR_SYSTEM, "cannot create an event loop: %s", strerror(errno));
 
     loop->daemon = daemon_new(loop);
     const union MHD_DaemonInfo *info =
@@ -91,13 +91,13 @@ void loop_wake(struct loop *loop)
 {
     uint64_t one = 1;
     ssize_t written = write(loop->wake, &one, sizeof one);
-    (void)written; /* fails only when the counter is full, and then the loop wakes anyway */
+    (void)written; /* fails only when the counter is at its maximum, and the loop wakes up anyway then */
 }
 
 void loop_take_reply(struct visit *visit)
 {
     struct loop *loop = visit->loop;
-    if (visit_is_in_handler(visit)) { /* visit_arrived looks at the state when the handler returns */
+    if (visit_is_in_handler(visit)) { /* visit_arrived() checks the state when the handler returns */
         visit->state = VISIT_REPLIED;
         return;
     }
@@ -110,13 +110,13 @@ void loop_take_reply(struct visit *visit)
         loop_wake(loop);
 }
 
-static void let_go(struct visit *visit)
+static void resume(struct visit *visit)
 {
     visit->state = VISIT_DUE;
     MHD_resume_connection(visit->connection);
 }
 
-/* Answers that other threads have finished: park them, or let them go when their instant has come. */
+/* Takes the replies finished by other threads: holds each until its release time or sends it now. */
 static void empty_inbox(struct loop *loop)
 {
     pthread_mutex_lock(&loop->inbox_lock);
@@ -134,7 +134,7 @@ static void empty_inbox(struct loop *loop)
             wheel_add(&loop->parked, &visit->parked, visit->release_ns);
             atomic_fetch_add(&loop->held, 1);
         } else {
-            let_go(visit);
+            resume(visit);
         }
         visit = next;
     }
@@ -146,12 +146,12 @@ static void release_due(struct loop *loop)
     int64_t now = clock_ns();
     while ((entry = wheel_expire(&loop->parked, now))) {
         atomic_fetch_sub(&loop->held, 1);
-        let_go(OWNER_OF(entry, struct visit, parked));
+        resume(OWNER_OF(entry, struct visit, parked));
     }
 }
 
-/* Who has not brought a whole request in time is cut off; libmicrohttpd sees the end and cleans up. */
-static void cut_off_late(struct loop *loop)
+/* Shuts down connections without a complete request in time; libmicrohttpd notices and cleans up. */
+static void close_late(struct loop *loop)
 {
     struct wheel_entry *entry;
     int64_t now = clock_ns();
@@ -193,7 +193,7 @@ void *loop_run(void *context)
         }
         empty_inbox(loop);
         release_due(loop);
-        cut_off_late(loop);
+        close_late(loop);
         MHD_run(loop->daemon);
 
         if (!atomic_load(&server->draining))

@@ -1,4 +1,4 @@
-/* Private to src/http: one event loop and what it knows of each connection and request. */
+/* Private to src/http: one event loop, and its data for each connection and request. */
 #ifndef HTTP_LOOP_H
 #define HTTP_LOOP_H
 
@@ -12,7 +12,7 @@
 
 struct loop;
 
-/* The server's side of a request; lies in the request's own arena. */
+/* The server's data for a request, allocated in the request's arena. */
 struct visit {
     struct request rq;
     struct loop *loop;
@@ -27,7 +27,7 @@ struct visit {
     bool too_large, malformed;
 };
 
-/* A connection, and the instant by which it must have brought its next whole request. */
+/* A connection, and the deadline for its next complete request. */
 struct peer {
     struct wheel_entry deadline;
     struct loop *loop;
@@ -41,9 +41,9 @@ struct loop {
     int epoll, wake;
     struct wheel parked, deadlines;
     pthread_mutex_t inbox_lock;
-    struct visit *inbox; /* answered on other threads; newest first */
+    struct visit *inbox; /* requests answered on other threads; newest first */
     int visits;          /* requests begun and not completed */
-    bool quiet;          /* listens no more */
+    bool quiet;          /* no longer listens */
     atomic_int connections, working, held;
 };
 
@@ -57,20 +57,20 @@ struct server {
     struct loop *loops;
 };
 
-/* Begins with the wake-up and the daemon in its epoll set; the thread is started separately. */
+/* Adds the wake-up descriptor and the daemon to its epoll set; the thread is started separately. */
 enum err loop_open(struct loop *loop, struct server *server, struct why *why) MUST_CHECK;
-void *loop_run(void *context); /* a thread's body; returns NULL when everything was answered, the loop otherwise */
+void *loop_run(void *context); /* thread function; returns NULL when all requests were answered, otherwise the loop */
 void loop_close(struct loop *loop);
 void loop_wake(struct loop *loop);
 
-/* Frees what only the work on a request needed. */
+/* Frees the memory of request_work(). */
 void visit_work_done(struct visit *visit);
 
-/* Whether this thread is inside the handler of this very request. A handler may answer other requests too, for example
- * those that wait for a batch: they are suspended, and only the loop's inbox resumes them. */
+/* Whether this thread is inside the handler of this request. A handler may also answer other requests, for example
+ * those that wait for a batch: they are suspended and must be resumed through the loop's inbox. */
 bool visit_is_in_handler(const struct visit *visit);
 
-/* Hands an answered request to its loop; from any thread. */
+/* Passes an answered request to its loop; from any thread. */
 void loop_take_reply(struct visit *visit);
 
 /* visit.c: libmicrohttpd's callbacks. */

@@ -10,7 +10,7 @@ static bool is_proxy(const struct http_policy *policy, const struct ip *ip)
     return false;
 }
 
-/* The part behind the last comma, taken off the end of *list. */
+/* Removes and returns the part after the last comma of *list. */
 static struct str last_hop(struct str *list)
 {
     size_t start = list->len;
@@ -38,7 +38,7 @@ struct ip client_behind(const struct http_policy *policy, struct ip peer, struct
     while (forwarded.len > 0 && is_proxy(policy, &client)) {
         struct ip hop;
         if (hop_parse(last_hop(&forwarded), &hop))
-            return client; /* a proxy of ours wrote nonsense: the last address known to be true counts */
+            return client; /* malformed entry of a trusted proxy: use the last valid address */
         client = hop;
     }
     return client;

@@ -41,12 +41,12 @@ void reply_refuse(struct request *rq, int status, const char *code, const char *
 
 void reply_json(struct request *rq, int status, struct str json)
 {
-    struct str kept = json.at ? arena_copy(rq->arena, json) : json;
-    if (!kept.at) {
+    struct str copy = json.at ? arena_copy(rq->arena, json) : json;
+    if (!copy.at) {
         reply_refuse(rq, 500, "TOO_LARGE", "The answer is larger than Reclaim can hold.");
         return;
     }
-    reply_body(rq, "application/json", kept);
+    reply_body(rq, "application/json", copy);
     reply_send(rq, status);
 }
 
@@ -55,12 +55,12 @@ void reply_not_before(struct request *rq, int64_t at_ns)
     rq->not_before_ns = at_ns;
 }
 
-/* Shared by the request, until its answer leaves, and by whoever may change their mind. */
+/* Shared by the request, until its reply is sent, and by the caller of reply_second_thought(). */
 struct second_thought {
     atomic_int holders;
     atomic_int state;
 };
-enum { THOUGHT_OPEN, THOUGHT_CHOSEN, THOUGHT_LEFT };
+enum { THOUGHT_OPEN, THOUGHT_CHOSEN, THOUGHT_TOO_LATE };
 
 struct second_thought *reply_second_thought(struct request *rq)
 {
@@ -89,11 +89,11 @@ void second_thought_free(struct second_thought *second)
         free(second);
 }
 
-void reply_settle(struct request *rq)
+void reply_make_final(struct request *rq)
 {
     if (!rq->second)
         return;
-    if (atomic_exchange(&rq->second->state, THOUGHT_LEFT) == THOUGHT_CHOSEN)
+    if (atomic_exchange(&rq->second->state, THOUGHT_TOO_LATE) == THOUGHT_CHOSEN)
         rq->reply = *rq->otherwise;
     second_thought_free(rq->second);
     rq->second = NULL;

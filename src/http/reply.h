@@ -1,10 +1,10 @@
-/* Private to src/http: what becomes of a reply when it leaves. */
+/* Private to src/http: choosing the reply to send. */
 #ifndef HTTP_REPLY_H
 #define HTTP_REPLY_H
 
 #include "http/request.h"
 
-/* The answer leaves, or nobody is there to get it: which one it is stands from here on. */
-void reply_settle(struct request *rq);
+/* Called when the reply is sent or the connection has ended: second_thought_choose() has no effect from then on. */
+void reply_make_final(struct request *rq);
 
 #endif

@@ -27,8 +27,8 @@ struct str methods_list(struct arena *arena, unsigned known)
     return list;
 }
 
-/* Part by part; what stands where the route has a name in braces goes to `params`. */
-static bool path_fits(struct str path, struct str pattern, struct str params[REQUEST_PARAMS_MAX])
+/* Compares part by part; parts that match a name in braces are stored in `params`. */
+static bool path_matches(struct str path, struct str pattern, struct str params[REQUEST_PARAMS_MAX])
 {
     if (!memchr(pattern.at, '{', pattern.len))
         return str_eq(path, pattern);
@@ -53,16 +53,16 @@ unsigned router_find(const struct router *router, struct request *rq)
     for (size_t i = 0; i < router->family_count && !rq->family; i++)
         if (str_starts(rq->path, str_of(router->families[i].prefix)))
             rq->family = &router->families[i];
-    if (!rq->family) /* "*" of an OPTIONS request, or a path without its slash */
+    if (!rq->family) /* "*" of an OPTIONS request, or a path without a leading slash */
         rq->family = &router->families[router->family_count - 1];
 
     unsigned known = 0;
     for (size_t i = 0; i < router->route_count; i++) {
         const struct route *route = &router->routes[i];
-        if (!path_fits(rq->path, str_of(route->path), rq->params))
+        if (!path_matches(rq->path, str_of(route->path), rq->params))
             continue;
         known |= route->method;
-        /* A HEAD is a GET whose body stays here: libmicrohttpd sees to that. */
+        /* HEAD is handled like GET; libmicrohttpd does not send the body. */
         if (route->method == METHOD_GET)
             known |= METHOD_HEAD;
         if (route->method == rq->method || route->method == METHOD_ANY ||

@@ -1,26 +1,26 @@
-/* Which function answers which request. */
+/* Maps requests to handlers. */
 #ifndef HTTP_ROUTER_H
 #define HTTP_ROUTER_H
 
 #include "http/request.h"
 
-/* Paths that share manners: who may call from a browser, and what an error looks like. */
+/* Paths that share CORS rules and a format of errors. */
 struct family {
-    const char *prefix; /* "/functions/v1/"; "/" takes all others */
+    const char *prefix; /* "/functions/v1/"; "/" matches all others */
     bool cors;
-    /* Fills in the body of an answer the router gives by itself: 400, 404, 405, 413, 503. */
+    /* Writes the body of replies that the server itself sends: 400, 404, 405, 413, 503. */
     void (*refuse)(struct request *rq, int status);
-    const void *context; /* the refusal's own */
+    const void *context; /* for refuse() */
 };
 
 struct route {
     enum method method;
-    const char *path; /* a part in braces, "/v1/customers/{id}", takes whatever is there: rq->params, in order */
-    /* Runs on the loop: must not block. Ends with reply_send, at once or later from another thread. */
+    const char *path; /* a part in braces, "/v1/customers/{id}", matches anything: rq->params, in order */
+    /* Runs on the loop's thread: must not block. Calls reply_send(), or has another thread call it later. */
     void (*handle)(struct request *rq);
-    void *context;                /* the handler's own */
-    const struct hold_rule *hold; /* NULL: not held. Otherwise every answer to this route is, errors included */
-    bool ignores_body;            /* of whatever size: it is read and dropped */
+    void *context;                /* for handle() */
+    const struct hold_rule *hold; /* NULL: not held. Otherwise every reply of this route is held, including errors */
+    bool ignores_body;            /* a body of any size is read and dropped */
 };
 
 struct router {
@@ -30,11 +30,11 @@ struct router {
     size_t route_count;
 };
 
-/* Sets rq->family and rq->route (NULL when no route answers). Returns the methods the path knows: 0 for an unknown path. */
+/* Sets rq->family and rq->route (NULL when none matches). Returns the methods of the path: 0 for an unknown path. */
 unsigned router_find(const struct router *router, struct request *rq);
 /* "POST, OPTIONS" for an Allow header. */
 struct str methods_list(struct arena *arena, unsigned known);
-/* The refusal of the "/" family: {"error":"NOT_FOUND",…}. */
+/* refuse() of the "/" family: {"error":"NOT_FOUND",…}. */
 void refuse_plainly(struct request *rq, int status);
 
 #endif

@@ -24,7 +24,7 @@ static enum err split_address(const char *address, char host[64], char port[8])
     return e ? e : str_copy(str_of(colon + 1), port, 8);
 }
 
-/* One listening socket for all loops: whichever is free accepts. */
+/* One listening socket for all loops: the first idle loop accepts. */
 static enum err listen_on(const char *address, int *ret_fd, struct why *why)
 {
     char host[64], port[8];
@@ -50,7 +50,7 @@ static enum err listen_on(const char *address, int *ret_fd, struct why *why)
     return OK;
 }
 
-static void name_address(struct server *server)
+static void format_address(struct server *server)
 {
     struct sockaddr_storage bound = {0};
     socklen_t len = sizeof bound;
@@ -90,11 +90,11 @@ enum err server_start(const struct server_config *config, struct server **ret, s
         server_free(server, opened);
         return e;
     }
-    name_address(server);
+    format_address(server);
 
     for (int i = 0; i < config->loops; i++) {
         if (pthread_create(&server->loops[i].thread, NULL, loop_run, &server->loops[i]) != 0) {
-            /* Loops already running hold connections: the start has failed for good, and the process ends. */
+            /* Nothing is freed: loops already running use it, and the process ends after a failed start. */
             return why_set(why, ERR_SYSTEM, "cannot start a thread for the HTTP server");
         }
     }
@@ -111,7 +111,7 @@ bool server_stop(struct server *server, int64_t deadline_ns)
     atomic_store(&server->drain_until_ns, deadline_ns);
     atomic_store(&server->draining, true);
     bool all_answered = true;
-    close(server->listener); /* with the loops' copies, so that new clients are refused, not left waiting */
+    close(server->listener); /* the loops close their copies too, so that new connections are refused */
     server->listener = -1;
     for (int i = 0; i < server->config.loops; i++)
         loop_wake(&server->loops[i]);

@@ -1,7 +1,7 @@
-/* HTTP/1.1 on a few event loops: a thread each, never blocked, never near a database.
+/* HTTP/1.1 on a few event loops. Each has its own thread, which never blocks and never accesses the database.
  *
- * A request that cannot be answered at once is suspended: from then on it is an arena of about a kilobyte and, once its
- * answer is ready, an entry on the loop's timer wheel until it may leave (http/hold.h). */
+ * A request that is not answered in its handler is suspended: it then needs an arena of about a kilobyte and, once its
+ * reply is ready, an entry on the loop's timer wheel until it is sent (http/hold.h). */
 #ifndef HTTP_SERVER_H
 #define HTTP_SERVER_H
 
@@ -12,12 +12,11 @@ struct server;
 
 struct server_config {
     const char *name;    /* for logs and metrics: "public", "ops" */
-    const char *address; /* "127.0.0.1:8080", "[::1]:8080"; port 0 takes a free one */
+    const char *address; /* "127.0.0.1:8080", "[::1]:8080"; port 0: any free port */
     int loops;
-    int connections_max; /* open at once, over all loops; more wait to be accepted */
-    int64_t
-        request_deadline_ns; /* for a whole request to arrive, from its first line or, on an idle connection, sooner */
-    int64_t idle_ns;         /* how long a connection may wait for its next request */
+    int connections_max;         /* open at the same time, in all loops; more wait to be accepted */
+    int64_t request_deadline_ns; /* for a complete request: from a new connection's start, then from the first line */
+    int64_t idle_ns;             /* how long a connection may wait for its next request */
     const struct router *router;
     const struct http_policy *policy;
 };
@@ -25,8 +24,8 @@ struct server_config {
 #define REQUEST_BODY_MAX ((size_t)16 * 1024)
 
 enum err server_start(const struct server_config *config, struct server **ret, struct why *why) MUST_CHECK;
-/* Stops listening, gives every answer that is under way up to the deadline, ends the loops. False when some were not
- * ready by then; their memory must be left alone. */
+/* Stops listening, sends outstanding replies until the deadline and ends the loops. False when some were not ready by
+ * then; their memory is not freed, because other threads may still use it. */
 bool server_stop(struct server *server, int64_t deadline_ns);
 
 const char *server_address(const struct server *server); /* with the real port */
@@ -35,8 +34,8 @@ void server_set_policy(struct server *server, const struct http_policy *policy);
 
 struct server_state {
     int connections;
-    int working; /* requests without an answer yet */
-    int held;    /* answers waiting for their instant */
+    int working; /* requests whose reply is not ready */
+    int held;    /* replies waiting for their release time */
 };
 struct server_state server_look(const struct server *server);
 

@@ -1,4 +1,4 @@
-/* The life of one request, from its first line to the last byte of its answer, on its loop's thread. */
+/* Handles one request on its loop's thread, from its first line to the end of its reply. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 #include "http/reply.h"
 #include "http/strict.h"
 
-/* One request's arena: most take no more than the first block while they are held. */
+/* The arena of a request: most need only the first block while they are held. */
 #define ARENA_FIRST ((size_t)960)
 #define ARENA_MAX ((size_t)256 * 1024)
 #define WORK_FIRST ((size_t)1536)
@@ -98,7 +98,7 @@ static struct ip client_of(struct visit *visit)
     return client_behind(policy, peer, buf_str(&forwarded));
 }
 
-static void deadline_in(struct MHD_Connection *connection, int64_t ns)
+static void set_deadline(struct MHD_Connection *connection, int64_t ns)
 {
     const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
     struct peer *peer = info ? info->socket_context : NULL;
@@ -109,12 +109,12 @@ static void deadline_in(struct MHD_Connection *connection, int64_t ns)
         wheel_add(&peer->loop->deadlines, &peer->deadline, clock_ns() + ns);
 }
 
-/* A request has begun, on a connection that may have been idle: from here on its time counts. */
+/* A request has begun on a new or idle connection: its deadline counts from now. */
 void *visit_first_line(void *context, const char *uri, struct MHD_Connection *connection)
 {
     (void)uri;
     const struct loop *loop = context;
-    deadline_in(connection, loop->server->config.request_deadline_ns);
+    set_deadline(connection, loop->server->config.request_deadline_ns);
     return NULL; /* the handler's context: none yet */
 }
 
@@ -128,7 +128,7 @@ void peer_notify(void *context, struct MHD_Connection *connection, void **peer_c
         atomic_fetch_add(&loop->connections, 1);
         *peer_context = peer;
         if (!peer)
-            return; /* served all the same, under libmicrohttpd's own inactivity time-out */
+            return; /* served without a deadline; only libmicrohttpd's inactivity time-out applies */
         peer->loop = loop;
         peer->fd = info->connect_fd;
         wheel_add(&loop->deadlines, &peer->deadline, clock_ns() + loop->server->config.request_deadline_ns);
@@ -181,11 +181,11 @@ void visit_completed(void *context, struct MHD_Connection *connection, void **vi
         return;
     buf_free(&visit->body);
     visit_work_done(visit);
-    reply_settle(&visit->rq);
+    reply_make_final(&visit->rq);
     arena_free(visit->rq.arena);
     *visit_context = NULL;
     loop->visits--;
-    deadline_in(connection, loop->server->config.idle_ns);
+    set_deadline(connection, loop->server->config.idle_ns);
 }
 
 static _Thread_local const struct visit *in_handler;
@@ -195,11 +195,11 @@ bool visit_is_in_handler(const struct visit *visit)
     return in_handler == visit;
 }
 
-static enum MHD_Result answer(struct visit *visit)
+static enum MHD_Result queue_reply(struct visit *visit)
 {
     struct request *rq = &visit->rq;
     struct server *server = visit->loop->server;
-    reply_settle(rq);
+    reply_make_final(rq);
     struct MHD_Response *response = MHD_create_response_from_buffer(
         rq->reply.body.len, (void *)(uintptr_t)rq->reply.body.at, MHD_RESPMEM_PERSISTENT);
     if (!response)
@@ -225,7 +225,7 @@ static enum MHD_Result answer(struct visit *visit)
     return queued;
 }
 
-/* Everything a request can be told without looking at its body. */
+/* Sends replies that do not depend on the body, or calls the route's handler. */
 static void dispatch(struct visit *visit)
 {
     struct request *rq = &visit->rq;
@@ -251,11 +251,11 @@ static void dispatch(struct visit *visit)
     }
 }
 
-/* The request is complete: answer it, park its answer, or leave it to a worker. */
+/* The request is complete: sends its reply, holds it, or suspends the request until another thread answers it. */
 static enum MHD_Result visit_arrived(struct visit *visit)
 {
     struct loop *loop = visit->loop;
-    deadline_in(visit->connection, 0);
+    set_deadline(visit->connection, 0);
     visit->rq.arrived_ns = clock_ns();
     visit->state = VISIT_WORKING;
     atomic_fetch_add(&loop->working, 1);
@@ -264,14 +264,14 @@ static enum MHD_Result visit_arrived(struct visit *visit)
     dispatch(visit);
     in_handler = NULL;
     log_correlate(NULL);
-    /* A worker may answer from here on, but only this thread, back in its loop, takes the answer up. */
+    /* Another thread may already have answered, but only this thread processes the inbox, so `visit` stays valid. */
     buf_free(&visit->body);
 
     if (visit->state == VISIT_REPLIED) {
         atomic_fetch_sub(&loop->working, 1);
         visit_work_done(visit);
         if (visit->release_ns <= clock_ns())
-            return answer(visit);
+            return queue_reply(visit);
         wheel_add(&loop->parked, &visit->parked, visit->release_ns);
         atomic_fetch_add(&loop->held, 1);
     }
@@ -303,11 +303,11 @@ static enum MHD_Result visit_began(struct visit *visit, const char *method, cons
         visit->malformed = true;
         rq->family->refuse(rq, 400);
         rq->reply.status = 400;
-        return answer(visit);
+        return queue_reply(visit);
     }
     rq->client = client_of(visit);
     rq->wants_problem = accepts_problem(request_header(rq, "Accept"));
-    deadline_in(visit->connection, loop->server->config.request_deadline_ns);
+    set_deadline(visit->connection, loop->server->config.request_deadline_ns);
     return MHD_YES;
 }
 
@@ -320,22 +320,22 @@ enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, c
         *visit_context = visit;
         return visit ? visit_began(visit, method, version) : MHD_NO;
     }
-    if (*data_len > 0) { /* too much is read and dropped, so that the client lives to see the 413 */
+    if (*data_len > 0) { /* the excess is read and dropped, so that the client receives the 413 */
         if (!visit->rq.route || !visit->rq.route->ignores_body)
             buf_add(&visit->body, (struct str){data, *data_len});
         visit->too_large |= visit->body.failed != OK;
         *data_len = 0;
         return MHD_YES;
     }
-    return visit->state == VISIT_DUE ? answer(visit) : visit_arrived(visit);
+    return visit->state == VISIT_DUE ? queue_reply(visit) : visit_arrived(visit);
 }
 
 void reply_unhold_when_crowded(struct request *rq)
 {
     const struct loop *loop = visit_of(rq)->loop;
     const struct server_config *config = &loop->server->config;
-    int places = config->connections_max / config->loops;
-    if (atomic_load(&loop->held) + atomic_load(&loop->working) > places - places / 8)
+    int most = config->connections_max / config->loops;
+    if (atomic_load(&loop->held) + atomic_load(&loop->working) > most - most / 8)
         rq->hold = (struct hold){0, 0};
 }
 

@@ -1,4 +1,4 @@
-/* A running server: every request gets its answer, whichever thread or handler gives it. */
+/* A running server: every request gets its reply, whichever thread or handler sends it. */
 #include "http/server.h"
 
 #include <arpa/inet.h>
@@ -18,7 +18,7 @@
 #define WAITING_MAX 16
 #define ANSWER_MS 30000
 
-/* Requests that wait for another one; used by the loop's thread only, but for the count. */
+/* Requests that wait for another one; used only by the loop's thread, except for the count. */
 static struct request *waiting[WAITING_MAX];
 static atomic_int waiting_count;
 
@@ -28,7 +28,7 @@ static void wait_for_another(struct request *rq)
     atomic_fetch_add(&waiting_count, 1);
 }
 
-/* Answers all that wait from inside its own handler, as a batch does that finds no database, and then itself. */
+/* Answers all waiting requests from inside its handler, as a batch does without a database, and then itself. */
 static void answer_all(struct request *rq)
 {
     for (int i = atomic_exchange(&waiting_count, 0); i > 0; i--)
@@ -36,7 +36,7 @@ static void answer_all(struct request *rq)
     reply_send(rq, 200);
 }
 
-/* The same, and itself not at all: the next such request answers it. */
+/* The same, but waits itself until the next such request answers it. */
 static void answer_the_others(struct request *rq)
 {
     for (int i = atomic_exchange(&waiting_count, 0); i > 0; i--)
