@@ -15,10 +15,11 @@
 #define WAITING_MOST 16384
 #define KEY_SLOTS 4096
 #define REFUSALS_KEPT 65536
-#define PATIENCE_NS (2 * NS_PER_S)
+#define TIMEOUT_NS (2 * NS_PER_S)
 
-METRIC_COUNTER(verdicts, "reclaim_limit_decisions_total", "Requests that asked to be let in.", "verdict", "source");
-METRIC_COUNTER(refusing, "reclaim_limit_refusals_total", "Refusals, by each tier that had no room.", "tier");
+METRIC_COUNTER(verdicts, "reclaim_limit_decisions_total", "Requests checked against the rate limits.", "verdict",
+               "source");
+METRIC_COUNTER(refusing, "reclaim_limit_refusals_total", "Refusals, for each tier that was exhausted.", "tier");
 
 const struct statement admission_decide = {
     .name = "admission_decide",
@@ -29,19 +30,19 @@ const struct statement admission_decide = {
 };
 
 struct admission {
-    pthread_mutex_t lock; /* for what follows, and over learning and forgetting refusals */
+    pthread_mutex_t lock; /* guards the members below, and adding to and clearing the cache of refusals */
     struct tier_table tiers;
-    uint64_t forgotten; /* how often; what was asked before is not learnt after */
+    uint64_t removals; /* so far; a result requested before a removal is not cached after it */
     struct refusals *refusals;
     struct listener *listener;
     _Atomic(struct batch *) batch; /* NULL until the database is ready */
 };
 
-/* One statement's worth of distinct keys. */
+/* The distinct keys of one statement. */
 struct batch_keys {
     const struct standing *of[BATCH_MOST * TIERS_OF_REQUEST_MAX];
     size_t count;
-    uint16_t slots[KEY_SLOTS]; /* open addressing: number of a key, 0 for none */
+    uint16_t slots[KEY_SLOTS]; /* open addressing: number of a key, 0 when empty */
 };
 _Static_assert(BATCH_MOST *TIERS_OF_REQUEST_MAX * 2 < KEY_SLOTS, "the table must stay half empty");
 
@@ -123,8 +124,8 @@ static void admit_result_read(struct admit_result *a, const struct pg_call *call
     }
 }
 
-/* Fills in the verdict of one request; the answer is read in the order in which it was asked. */
-static void ticket_settle(struct ticket *t, struct batch_keys *keys, struct admit_result *a, size_t number)
+/* Sets the verdict of one request; the result has the requests in the order of the arguments. */
+static void ticket_set_verdict(struct ticket *t, struct batch_keys *keys, struct admit_result *a, size_t number)
 {
     bool admitted = a->admitted.at[1 + 2 * number] == 't';
     for (size_t place = 0; place < TIERS_OF_REQUEST_MAX; place++) {
@@ -140,35 +141,35 @@ static void ticket_settle(struct ticket *t, struct batch_keys *keys, struct admi
     t->verdict = admitted ? ADMISSION_GRANTED : ADMISSION_REFUSED;
 }
 
-/* Whoever is full now stays so until enough has left its window, whatever happens meanwhile but a reset. The database
- * read its clock at some time since it was asked. */
-static void learn(struct admission *a, const struct batch_keys *keys, const struct admit_result *answer,
-                  int64_t asked_ns, uint64_t forgotten)
+/* A key without remaining requests stays so until enough of them have left its window, unless it is reset. The database
+ * read its clock at some time between asked_ns and now. */
+static void cache_refusals(struct admission *a, const struct batch_keys *keys, const struct admit_result *answer,
+                           int64_t asked_ns, uint64_t removals)
 {
-    int64_t doubt_ns = clock_ns() - asked_ns;
+    int64_t uncertainty_ns = clock_ns() - asked_ns;
     pthread_mutex_lock(&a->lock);
-    for (size_t k = 0; k < keys->count && a->forgotten == forgotten; k++)
+    for (size_t k = 0; k < keys->count && a->removals == removals; k++)
         if (answer->waits_ns[k] > 0)
-            refusals_learn(a->refusals, &keys->of[k]->counted, &keys->of[k]->limit, asked_ns + answer->waits_ns[k],
-                           doubt_ns);
+            refusals_add(a->refusals, &keys->of[k]->counted, &keys->of[k]->limit, asked_ns + answer->waits_ns[k],
+                         uncertainty_ns);
     pthread_mutex_unlock(&a->lock);
 }
 
-static void forget(struct admission *a, const struct counted *c)
+static void remove_refusals(struct admission *a, const struct counted *c)
 {
     pthread_mutex_lock(&a->lock);
-    a->forgotten++;
-    refusals_forget(a->refusals, c);
+    a->removals++;
+    refusals_remove(a->refusals, c);
     pthread_mutex_unlock(&a->lock);
 }
 
-/* Limits may have changed since a ticket was charged. One batch must know one limit a tier: the one in force now. Returns
- * how often refusals have been forgotten by then. */
+/* Limits may have changed since the tickets were filled in. A batch must have one limit per tier: the current one.
+ * Returns the number of removals so far. */
 static uint64_t take_current_limits(struct admission *a, struct batch_item **items, size_t count)
 {
     pthread_mutex_lock(&a->lock);
     struct tier_table now = a->tiers;
-    uint64_t forgotten = a->forgotten;
+    uint64_t removals = a->removals;
     pthread_mutex_unlock(&a->lock);
     for (size_t i = 0; i < count; i++) {
         struct ticket *t = ticket_of(items[i]);
@@ -181,11 +182,11 @@ static uint64_t take_current_limits(struct admission *a, struct batch_item **ite
         }
         t->count = kept;
     }
-    return forgotten;
+    return removals;
 }
 
-/* Behind a pooler the session's isolation level is not ours to set; a transaction's is. */
-static enum err ask(struct pg *pg, struct pg_call *call, int64_t deadline_ns)
+/* Through a pooler, only a transaction's isolation level can be set, not the session's. */
+static enum err ask_read_committed(struct pg *pg, struct pg_call *call, int64_t deadline_ns)
 {
     if (!pg_is_pooled(pg))
         return pg_ask(pg, call, deadline_ns);
@@ -196,7 +197,7 @@ static enum err ask(struct pg *pg, struct pg_call *call, int64_t deadline_ns)
 static enum err decide(void *context, struct pg *pg, struct batch_item **items, size_t count)
 {
     struct admission *a = context;
-    uint64_t forgotten = take_current_limits(a, items, count);
+    uint64_t removals = take_current_limits(a, items, count);
     int64_t asked_ns = clock_ns();
     struct admit_arguments q = {buf_new(1 << 20), buf_new(1 << 16), buf_new(1 << 16), buf_new(1 << 16)};
     struct batch_keys *keys = calloc(1, sizeof *keys);
@@ -206,12 +207,12 @@ static enum err decide(void *context, struct pg *pg, struct batch_item **items, 
         struct pg_call call = {
             .ask = &admission_decide,
             .args = {pg_text(q.keys.at), pg_text(q.limits.at), pg_text(q.windows.at), pg_text(q.requests.at)}};
-        e = ask(pg, &call, clock_ns() + PATIENCE_NS);
+        e = ask_read_committed(pg, &call, clock_ns() + TIMEOUT_NS);
         if (!e) {
             admit_result_read(answer, &call, keys->count);
             for (size_t i = 0; i < count; i++)
-                ticket_settle(ticket_of(items[i]), keys, answer, i);
-            learn(a, keys, answer, asked_ns, forgotten);
+                ticket_set_verdict(ticket_of(items[i]), keys, answer, i);
+            cache_refusals(a, keys, answer, asked_ns, removals);
         }
     }
     free(answer);
@@ -220,7 +221,7 @@ static enum err decide(void *context, struct pg *pg, struct batch_item **items, 
     return e;
 }
 
-static void tell(struct ticket *t, const char *source)
+static void report_verdict(struct ticket *t, const char *source)
 {
     static const char *const names[] = {"none", "admitted", "refused", "fault"};
     counter_add(&verdicts, 1, names[t->verdict], source);
@@ -230,7 +231,7 @@ static void tell(struct ticket *t, const char *source)
     t->decided(t);
 }
 
-static void decided(void *context, struct batch_item *item, enum err e)
+static void batch_done(void *context, struct batch_item *item, enum err e)
 {
     (void)context;
     struct ticket *t = ticket_of(item);
@@ -238,10 +239,10 @@ static void decided(void *context, struct batch_item *item, enum err e)
         t->verdict = ADMISSION_FAILED;
         t->fault = e;
     }
-    tell(t, "database");
+    report_verdict(t, "database");
 }
 
-/* A key of reclaim.rate_limits, back into what it counts. Unknown keys are of no concern here. */
+/* Parses a key of reclaim.rate_limits; false for unknown keys. */
 static bool counted_parse(struct str key, struct counted *ret)
 {
     struct str rest = key, name;
@@ -256,19 +257,19 @@ static bool counted_parse(struct str key, struct counted *ret)
     return false;
 }
 
-static void heard(void *context, const char *channel, const char *payload)
+static void on_reset(void *context, const char *channel, const char *payload)
 {
     (void)channel;
     struct admission *a = context;
     struct counted counted;
-    forget(a, counted_parse(str_of(payload), &counted) ? &counted : NULL);
+    remove_refusals(a, counted_parse(str_of(payload), &counted) ? &counted : NULL);
 }
 
-static void alive(void *context, bool is_alive)
+static void on_connection(void *context, bool is_alive)
 {
     struct admission *a = context;
     if (is_alive)
-        forget(a, NULL); /* a reset may have gone unheard */
+        remove_refusals(a, NULL); /* a reset may have been missed */
 }
 
 struct admission *admission_new(void)
@@ -301,21 +302,21 @@ void admission_configure(struct admission *a, const struct tier_table *tiers)
     pthread_mutex_lock(&a->lock);
     a->tiers = *tiers;
     pthread_mutex_unlock(&a->lock);
-    forget(a, NULL);
+    remove_refusals(a, NULL);
 }
 
 enum err admission_open(struct admission *a, const char *direct_url, struct pool *pool, struct why *why)
 {
     static const char *const channels[] = {LIMITS_CHANNEL, NULL};
-    struct listener_config listen = {direct_url, channels, a, heard, alive};
+    struct listener_config listen = {direct_url, channels, a, on_reset, on_connection};
     struct batch_config config = {.pool = pool,
                                   .most = BATCH_MOST,
                                   .capacity = WAITING_MOST,
                                   .in_flight = 1,
-                                  .patience_ns = PATIENCE_NS,
+                                  .patience_ns = TIMEOUT_NS,
                                   .context = a,
                                   .run = decide,
-                                  .done = decided};
+                                  .done = batch_done};
     if (!(a->listener = listener_start(&listen, why)))
         return ERR_SYSTEM;
     struct batch *batch = batch_new(&config);
@@ -363,7 +364,7 @@ bool admission_refuse(struct admission *a, struct ticket *t)
     if (!refused_from_memory(a, t))
         return false;
     t->verdict = ADMISSION_REFUSED;
-    tell(t, "memory");
+    report_verdict(t, "memory");
     return true;
 }
 
@@ -372,13 +373,13 @@ void admission_ask(struct admission *a, struct ticket *t)
     struct batch *batch = atomic_load(&a->batch);
     if (t->count == 0) {
         t->verdict = ADMISSION_GRANTED;
-        tell(t, "unlimited");
+        report_verdict(t, "unlimited");
     } else if (admission_refuse(a, t)) {
         return;
     } else if (!batch || batch_add(batch, &t->item)) {
         t->verdict = ADMISSION_FAILED;
         t->fault = batch ? ERR_FULL : ERR_CLOSED;
-        tell(t, "database");
+        report_verdict(t, "database");
     }
 }
 

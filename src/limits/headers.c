@@ -15,7 +15,7 @@ int64_t limit_retry_after_s(const struct ticket *t)
     return seconds < 1 ? 1 : seconds;
 }
 
-/* Without printf: in a flood it would be most of what a refusal costs. */
+/* Without printf(), which would be most of the CPU time of a refusal under overload. */
 static void add_number(struct buf *out, int64_t n)
 {
     char digits[20];
@@ -54,7 +54,7 @@ static void add_tier(struct buf *out, enum tier tier, const char *first, int64_t
     add_number(out, b);
 }
 
-/* Seconds of the epoch, rounded up. An answer that is held longer than that names the time at which it leaves. */
+/* Unix time in seconds, rounded up. A reply that is held longer than that contains its own release time. */
 static int64_t reset_time_s(const struct request *rq, int64_t reset_ns)
 {
     int64_t now_ns = clock_ns();

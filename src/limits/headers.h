@@ -1,4 +1,4 @@
-/* What a caller is told about limits: X-RateLimit-*, Retry-After, and the IETF's RateLimit-Policy and RateLimit. */
+/* The rate-limit headers of a reply: X-RateLimit-*, Retry-After, and the IETF's RateLimit-Policy and RateLimit. */
 #ifndef LIMITS_HEADERS_H
 #define LIMITS_HEADERS_H
 
@@ -6,8 +6,8 @@
 #include "limits/admission.h"
 
 void limit_headers(struct request *rq, const struct ticket *t);
-/* Whole seconds a refused caller is to wait: rounded up, at least 1, enough for every tier that refused, and never more
- * than the longest of their windows. */
+/* Retry-After in whole seconds: rounded up, at least 1, sufficient for every tier that refused, and at most the longest
+ * of their windows. */
 int64_t limit_retry_after_s(const struct ticket *t);
 /* "45 seconds", "60 seconds", "20 minutes": in seconds up to a minute, then in minutes, rounded up. */
 struct str limit_wait_text(struct arena *arena, int64_t seconds);

@@ -18,7 +18,7 @@ static const struct statement prune = {
     .columns = "deleted:int4",
 };
 
-static const struct statement look = {
+static const struct statement read_state = {
     .name = "limits_look",
     .sql = "SELECT c.count, CASE WHEN c.count < $2::int4 THEN 0 ELSE coalesce((SELECT w.wait_us"
            "  FROM reclaim.limit_wait($1, $2::int4, $3::int4, c.count, c.now) w), 0) END AS wait_us"
@@ -28,14 +28,14 @@ static const struct statement look = {
     .columns = "count:int4 wait_us:int8",
 };
 
-static const struct statement forget = {
+static const struct statement delete_counts = {
     .name = "limits_forget",
     .sql = "DELETE FROM reclaim.rate_limits WHERE key = $1",
     .params = 1,
     .columns = "",
 };
 
-/* Behind the deletion in the same transaction: whoever hears it finds the counts gone. */
+/* Sent in the transaction of the deletion: a listener that receives it no longer finds the counts. */
 static const struct statement notify = {
     .name = "limits_notify",
     .sql = "SELECT pg_catalog.pg_notify('" LIMITS_CHANNEL "', $1)::text AS sent",
@@ -43,7 +43,8 @@ static const struct statement notify = {
     .columns = "sent:text",
 };
 
-const struct statement *const limits_statements[] = {&admission_decide, &declare_tier, &prune, &look, &forget, &notify};
+const struct statement *const limits_statements[] = {&admission_decide, &declare_tier,  &prune,
+                                                     &read_state,       &delete_counts, &notify};
 const size_t limits_statement_count = COUNT_OF(limits_statements);
 
 enum err limits_prune(struct pg *pg, const struct tier_table *tiers, int64_t deadline_ns)
@@ -63,7 +64,7 @@ enum err limits_look(struct pg *pg, const struct counted *c, const struct limit 
 {
     char key[COUNTED_KEY_MAX];
     counted_key(c, key);
-    struct pg_call call = {.ask = &look, .args = {pg_text(key), pg_i64(limit->requests), pg_i64(limit->seconds)}};
+    struct pg_call call = {.ask = &read_state, .args = {pg_text(key), pg_i64(limit->requests), pg_i64(limit->seconds)}};
     enum err e = pg_ask(pg, &call, deadline_ns);
     if (!e)
         *ret = (struct limit_state){pg_get_i64(&call, 0, 0), pg_get_i64(&call, 0, 1)};
@@ -74,6 +75,7 @@ enum err limits_reset(struct pg *pg, const struct counted *c, int64_t deadline_n
 {
     char key[COUNTED_KEY_MAX];
     counted_key(c, key);
-    struct pg_call calls[] = {{.ask = &forget, .args = {pg_text(key)}}, {.ask = &notify, .args = {pg_text(key)}}};
+    struct pg_call calls[] = {{.ask = &delete_counts, .args = {pg_text(key)}},
+                              {.ask = &notify, .args = {pg_text(key)}}};
     return pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
 }

@@ -1,20 +1,20 @@
-/* The counts themselves, for the leader, who prunes them, and for operators, who look at them and reset them. */
+/* The stored counts: the leader prunes them, operators read and reset them. */
 #ifndef LIMITS_STORE_H
 #define LIMITS_STORE_H
 
 #include "limits/tiers.h"
 #include "pg/pg.h"
 
-/* Tells the database how long each tier's rows are needed, and deletes those that are not any more. */
+/* Stores each tier's window in the database and deletes rows that are older. */
 enum err limits_prune(struct pg *pg, const struct tier_table *tiers, int64_t deadline_ns) MUST_CHECK;
 
 struct limit_state {
     int64_t count;   /* within the window */
-    int64_t wait_us; /* until one more is let in; 0: at once */
+    int64_t wait_us; /* until another request is admitted; 0: now */
 };
 enum err limits_look(struct pg *pg, const struct counted *c, const struct limit *limit, int64_t deadline_ns,
                      struct limit_state *ret) MUST_CHECK;
-/* Forgets a key's counts, in the database and, through a notification, in every instance's memory. */
+/* Deletes a key's counts in the database and, through a notification, its cached refusals in every instance. */
 enum err limits_reset(struct pg *pg, const struct counted *c, int64_t deadline_ns) MUST_CHECK;
 
 extern const struct statement *const limits_statements[];

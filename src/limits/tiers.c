@@ -20,9 +20,9 @@ struct counted counted_globally(void)
     return (struct counted){.tier = TIER_GLOBAL};
 }
 
-/* Hashing an address costs as much as all the rest of a refusal from memory. */
+/* Hashing an address takes as long as the rest of a refusal from the cache. */
 /* cache: subjects */
-struct known {
+struct cached_subject {
     bool used;
     struct ip client;
     struct digest subject;
@@ -32,7 +32,7 @@ static struct digest subject_of(const struct digest *key, const struct ip *clien
 {
     static _Thread_local struct {
         struct digest key;
-        struct known of[64];
+        struct cached_subject of[64];
     } cache;
     if (memcmp(&cache.key, key, sizeof *key) != 0) {
         memset(&cache, 0, sizeof cache);
@@ -41,10 +41,10 @@ static struct digest subject_of(const struct digest *key, const struct ip *clien
     size_t hash = 0;
     for (size_t i = 0; i < sizeof client->bytes; i++)
         hash = hash * 31 + client->bytes[i];
-    struct known *k = &cache.of[hash % COUNT_OF(cache.of)];
+    struct cached_subject *k = &cache.of[hash % COUNT_OF(cache.of)];
     if (!k->used || memcmp(&k->client, client, sizeof *client) != 0) {
         struct str bytes = {(const char *)client->bytes, sizeof client->bytes};
-        *k = (struct known){true, *client, digest_hmac(key, bytes)};
+        *k = (struct cached_subject){true, *client, digest_hmac(key, bytes)};
     }
     return k->subject;
 }

@@ -1,7 +1,7 @@
-/* Who may ask how often: the tiers, their limits, and the names under which requests are counted.
+/* The tiers of rate limits, their limits, and the keys under which requests are counted.
  *
- * A tier counts by a subject: nobody in particular, a client's address (IPv6 by /64), an e-mail address. In the database
- * a subject is its HMAC under a key derived from RECLAIM_SECRET_KEY, so that the counts tell nothing about people. */
+ * A tier counts by subject: one for all requests, a client's address (IPv6 by /64) or an e-mail address. The database
+ * stores the subject's HMAC under a key derived from RECLAIM_SECRET_KEY, so that counts contain no personal data. */
 #ifndef LIMITS_TIERS_H
 #define LIMITS_TIERS_H
 
@@ -11,8 +11,8 @@
 enum tier {
     TIER_GLOBAL,
     TIER_IP,
-    TIER_EMAIL,          /* asking for a code */
-    TIER_EMAIL_VALIDATE, /* trying a code: a bucket of its own, so that strangers asking never stop the owner typing */
+    TIER_EMAIL,          /* requesting a code */
+    TIER_EMAIL_VALIDATE, /* entering a code: counted separately, so that requests by others never block the owner */
     TIER_PROBE,
     TIER_LOGIN,    /* passwords tried for an address or a user */
     TIER_LOGIN_IP, /* and from a client */
@@ -28,16 +28,16 @@ struct tier_table {
     struct limit of[TIER_COUNT];
 };
 
-/* What is counted: a tier, and in it a subject. */
+/* A tier and the subject counted in it. */
 struct counted {
     enum tier tier;
     struct digest subject; /* all zero for TIER_GLOBAL */
 };
 
-/* What digest_derive is told for the key that subjects are hashed with. */
+/* The purpose for digest_derive() of the key that subjects are hashed with. */
 #define IDENTIFIER_PURPOSE "identifiers"
 
-const char *tier_name(enum tier tier); /* "ip"; the key's part before the colon */
+const char *tier_name(enum tier tier); /* "ip"; the part of the key before the colon */
 
 struct counted counted_globally(void);
 struct counted counted_by_ip(enum tier tier, const struct digest *key, const struct ip *client);

@@ -1,4 +1,4 @@
-/* Admission against a real PostgreSQL whose limits go by a clock that the test moves. */
+/* Admission with a real PostgreSQL whose limits use a clock that the test sets. */
 #include "limits/admission.h"
 
 #include <pthread.h>
@@ -17,7 +17,7 @@ static struct server *server;
 static struct pg *pg;
 static struct pool *pool;
 static struct admission *admission;
-static int64_t now_us; /* what the database takes for the time */
+static int64_t now_us; /* the time that the database uses */
 static uint64_t seed = 88172645463325252u;
 
 static void set_clock(int64_t us)
@@ -59,28 +59,28 @@ static int tear_down(void **state UNUSED)
     return 0;
 }
 
-/* One caller, who waits for the verdict. */
+/* A caller that waits for the verdict. */
 struct caller {
     struct ticket ticket;
     pthread_mutex_t lock;
-    pthread_cond_t told;
+    pthread_cond_t changed;
     bool decided;
 };
 
-static void caller_told(struct ticket *t)
+static void caller_decided(struct ticket *t)
 {
     struct caller *c = OWNER_OF(t, struct caller, ticket);
     pthread_mutex_lock(&c->lock);
     c->decided = true;
-    pthread_cond_signal(&c->told);
+    pthread_cond_signal(&c->changed);
     pthread_mutex_unlock(&c->lock);
 }
 
 static void caller_ask(struct caller *c, const struct counted *charges, size_t count)
 {
-    *c = (struct caller){.ticket = {.decided = caller_told}};
+    *c = (struct caller){.ticket = {.decided = caller_decided}};
     pthread_mutex_init(&c->lock, NULL);
-    pthread_cond_init(&c->told, NULL);
+    pthread_cond_init(&c->changed, NULL);
     for (size_t i = 0; i < count; i++)
         ticket_count_in(admission, &c->ticket, charges[i]);
     admission_ask(admission, &c->ticket);
@@ -90,10 +90,10 @@ static enum admission_verdict caller_wait(struct caller *c)
 {
     pthread_mutex_lock(&c->lock);
     while (!c->decided)
-        pthread_cond_wait(&c->told, &c->lock);
+        pthread_cond_wait(&c->changed, &c->lock);
     pthread_mutex_unlock(&c->lock);
     pthread_mutex_destroy(&c->lock);
-    pthread_cond_destroy(&c->told);
+    pthread_cond_destroy(&c->changed);
     return c->ticket.verdict;
 }
 
@@ -119,7 +119,7 @@ static struct counted address(uint64_t number)
     return counted_by_email(TIER_EMAIL, &key, (struct str){(const char *)&number, sizeof number});
 }
 
-/* Forgets what is in memory, so that the database decides. */
+/* Also clears the cache, so that the database decides. */
 static void limits_are(struct limit global, struct limit ip, struct limit email)
 {
     struct tier_table tiers = {.of = {[TIER_GLOBAL] = global, [TIER_IP] = ip, [TIER_EMAIL] = email}};
@@ -167,7 +167,7 @@ static void a_refusal_is_given_from_memory_until_a_reset(void **state UNUSED)
     assert_int_equal(ask(NULL, &c, 1), ADMISSION_GRANTED);
     must_run(pg, "ALTER FUNCTION reclaim.admit(text[], integer[], integer[], integer[]) RENAME TO admit_away");
     for (int i = 0; i < 100; i++)
-        assert_int_equal(ask(&t, &c, 1), ADMISSION_REFUSED); /* the database could not have said so */
+        assert_int_equal(ask(&t, &c, 1), ADMISSION_REFUSED); /* from the cache: the database function is missing */
     must_run(pg, "ALTER FUNCTION reclaim.admit_away(text[], integer[], integer[], integer[]) RENAME TO admit");
     assert_true(t.tiers[0].wait_ns > 3590 * NS_PER_S && t.tiers[0].wait_ns <= 3600 * NS_PER_S);
 
@@ -180,9 +180,9 @@ static void a_refusal_is_given_from_memory_until_a_reset(void **state UNUSED)
     assert_int_equal(v, ADMISSION_GRANTED);
 }
 
-/* What the store must come to, by the book: an admission counts until it has left the window; under a limit above 100,
- * until the last of those that share its hundredth of the window has. */
-#define BEGINNING_US (INT64_C(1893456000) * 1000000) /* 2030-01-01: where the clock is 0 */
+/* A reference model of the store: an admission counts until it has left the window; with a limit above 100, until the
+ * last admission in the same hundredth of the window has left. */
+#define BEGINNING_US (INT64_C(1893456000) * 1000000) /* 2030-01-01: the clock's zero */
 
 struct past {
     struct counted counted;
@@ -215,8 +215,8 @@ static int64_t leaves_us(size_t number, const struct limit *limit)
     return last_us + limit->seconds * 1000000;
 }
 
-/* The times when those stop counting that count now, earliest first. Returns how many they are. */
-static size_t counting_by_the_book(const struct counted *c, const struct limit *limit, int64_t *leaves)
+/* Returns how many admissions count now, and the times when they stop counting, earliest first. */
+static size_t model_counting(const struct counted *c, const struct limit *limit, int64_t *leaves)
 {
     size_t counted = 0;
     for (size_t i = 0; i < admitted_count; i++)
@@ -225,22 +225,22 @@ static size_t counting_by_the_book(const struct counted *c, const struct limit *
     return counted;
 }
 
-static int64_t room_by_the_book(const struct counted *c, const struct limit *limit)
+static int64_t model_remaining(const struct counted *c, const struct limit *limit)
 {
     int64_t leaves[COUNT_OF(admitted_before)];
-    return limit->requests - (int64_t)counting_by_the_book(c, limit, leaves);
+    return limit->requests - (int64_t)model_counting(c, limit, leaves);
 }
 
-static int64_t wait_by_the_book(const struct standing *s)
+static int64_t model_wait(const struct standing *s)
 {
     int64_t leaves[COUNT_OF(admitted_before)];
-    size_t counted = counting_by_the_book(&s->counted, &s->limit, leaves);
+    size_t counted = model_counting(&s->counted, &s->limit, leaves);
     if ((int64_t)counted < s->limit.requests)
         return 0;
     return (leaves[counted - (size_t)s->limit.requests] - now_us) * NS_PER_US;
 }
 
-static void remember(const struct counted *charges, size_t count)
+static void record_admission(const struct counted *charges, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         assert_true(admitted_count < COUNT_OF(admitted_before));
@@ -248,7 +248,7 @@ static void remember(const struct counted *charges, size_t count)
     }
 }
 
-/* Independent of how rows are kept: no window that ends now, and so none at all, has more than its limit. */
+/* Independent of how rows are stored: a window that ends now never has more admissions than its limit. */
 static void must_be_within_limits(const struct ticket *t)
 {
     for (size_t i = 0; i < t->count; i++) {
@@ -270,18 +270,18 @@ static enum admission_verdict ask_and_compare(struct ticket *t, const struct cou
     enum admission_verdict v = ask(&asked, charges, count);
     bool room = true;
     for (size_t i = 0; i < asked.count; i++)
-        room &= wait_by_the_book(&asked.tiers[i]) == 0;
+        room &= model_wait(&asked.tiers[i]) == 0;
     assert_int_equal(v, room ? ADMISSION_GRANTED : ADMISSION_REFUSED);
     if (v == ADMISSION_GRANTED)
-        remember(charges, count);
+        record_admission(charges, count);
     for (size_t i = 0; i < asked.count; i++)
-        assert_int_equal(asked.tiers[i].wait_ns, wait_by_the_book(&asked.tiers[i]));
+        assert_int_equal(asked.tiers[i].wait_ns, model_wait(&asked.tiers[i]));
     must_be_within_limits(&asked);
     *t = asked;
     return v;
 }
 
-static void wait_as_told(const struct ticket *t)
+static void wait_until_reset(const struct ticket *t)
 {
     int64_t longest = 0;
     for (size_t i = 0; i < t->count; i++)
@@ -314,7 +314,7 @@ static void no_window_has_more_than_its_limit_and_waiting_as_told_always_admits(
             struct ticket t = {.tiers = {{.limit = tiers[0]}, {.limit = tiers[1]}, {.limit = tiers[2]}}};
             if (ask_and_compare(&t, charges, 3) == ADMISSION_REFUSED) {
                 refusals++;
-                wait_as_told(&t);
+                wait_until_reset(&t);
                 assert_int_equal(ask_and_compare(&t, charges, 3), ADMISSION_GRANTED);
             }
             set_clock(now_us + (int64_t)number_below(&seed, 1500000));
@@ -323,8 +323,8 @@ static void no_window_has_more_than_its_limit_and_waiting_as_told_always_admits(
     assert_true(refusals > histories / 2);
 }
 
-/* So many at once, of everybody's budget. Returns how many were let in. */
-static int64_t crowd_asks(const struct limit *limit, size_t count)
+/* Sends `count` requests at the same time, counted globally. Returns how many were admitted. */
+static int64_t ask_concurrently(const struct limit *limit, size_t count)
 {
     struct caller *callers = calloc(count, sizeof *callers);
     struct counted global = counted_globally();
@@ -335,7 +335,7 @@ static int64_t crowd_asks(const struct limit *limit, size_t count)
     for (size_t i = 0; i < count; i++)
         admitted += caller_wait(&callers[i]) == ADMISSION_GRANTED;
     for (int64_t i = 0; i < admitted; i++)
-        remember(&global, 1);
+        record_admission(&global, 1);
     free(callers);
     return admitted;
 }
@@ -348,12 +348,12 @@ static void a_limit_in_the_hundreds_is_kept_as_exactly_in_buckets(void **state U
         begin_history();
         struct limit limit = {101 + (int64_t)number_below(&seed, 60), (int64_t)number_below(&seed, 4) + 1};
         for (int step = 0; step < 12; step++) {
-            int64_t count = (int64_t)number_below(&seed, 70) + 1, room = room_by_the_book(&global, &limit);
-            assert_int_equal(crowd_asks(&limit, (size_t)count), count < room ? count : room);
+            int64_t count = (int64_t)number_below(&seed, 70) + 1, room = model_remaining(&global, &limit);
+            assert_int_equal(ask_concurrently(&limit, (size_t)count), count < room ? count : room);
             struct ticket t = {.tiers = {{.limit = limit}}};
             if (ask_and_compare(&t, &global, 1) == ADMISSION_REFUSED) {
                 refusals++;
-                wait_as_told(&t);
+                wait_until_reset(&t);
                 assert_int_equal(ask_and_compare(&t, &global, 1), ADMISSION_GRANTED);
             }
             set_clock(now_us + (int64_t)number_below(&seed, 60) * (int64_t)number_below(&seed, 20000));
@@ -380,7 +380,7 @@ static void a_clock_that_is_set_back_makes_nobody_wait_longer_than_the_window(vo
         limits_are(off, limit, off);
         while ((v = ask(&t, &c, 1)) == ADMISSION_GRANTED)
             limits_are(off, limit, off);
-        wait_as_told(&t);
+        wait_until_reset(&t);
         limits_are(off, limit, off);
         assert_int_equal(ask(&t, &c, 1), ADMISSION_GRANTED);
     }

@@ -61,35 +61,35 @@ static void waits_are_told_in_seconds_then_in_minutes(void **state UNUSED)
     assert_string_equal(limit_wait_text(arena, 1).at, "1 second");
     assert_string_equal(limit_wait_text(arena, 45).at, "45 seconds");
     assert_string_equal(limit_wait_text(arena, 59).at, "59 seconds");
-    assert_string_equal(limit_wait_text(arena, 60).at, "60 seconds"); /* all of a window of a minute */
+    assert_string_equal(limit_wait_text(arena, 60).at, "60 seconds"); /* a whole window of one minute */
     assert_string_equal(limit_wait_text(arena, 61).at, "2 minutes");
     assert_string_equal(limit_wait_text(arena, 120).at, "2 minutes");
     assert_string_equal(limit_wait_text(arena, 121).at, "3 minutes");
     assert_string_equal(limit_wait_text(arena, 3541).at, "60 minutes");
-    assert_string_equal(limit_wait_text(arena, 3600).at, "60 minutes"); /* all of an hour */
+    assert_string_equal(limit_wait_text(arena, 3600).at, "60 minutes"); /* a whole window of one hour */
     arena_free(arena);
 }
 
-static int64_t reset_told(struct ticket *t, int64_t held_ns)
+static int64_t reset_header(struct ticket *t, int64_t held_ns)
 {
     struct request rq = {.arena = arena_new(1024, 65536)};
     if (held_ns)
         rq.hold = (struct hold){.until_ns = clock_ns() + held_ns, .step_ns = held_ns};
     limit_headers(&rq, t);
-    int64_t told_s = 0;
-    assert_int_equal(str_to_i64(str_of(header(&rq, "X-RateLimit-Reset")), 0, INT64_MAX, &told_s), OK);
+    int64_t reset_s = 0;
+    assert_int_equal(str_to_i64(str_of(header(&rq, "X-RateLimit-Reset")), 0, INT64_MAX, &reset_s), OK);
     arena_free(rq.arena);
-    return told_s;
+    return reset_s;
 }
 
 static void a_reset_time_is_when_there_is_room_again_rounded_up(void **state UNUSED)
 {
     struct ticket t = ticket_of(ADMISSION_REFUSED);
     t.tiers[0].wait_ns = 30 * NS_PER_S;
-    for (int i = 0; i < 20; i++) { /* at any part of a second */
+    for (int i = 0; i < 20; i++) { /* at different fractions of a second */
         int64_t earliest_us = clock_wall_us() + 30 * 1000000;
-        int64_t told_s = reset_told(&t, 0);
-        assert_true(told_s * 1000000 >= earliest_us && (told_s - 1) * 1000000 < clock_wall_us() + 30 * 1000000);
+        int64_t reset_s = reset_header(&t, 0);
+        assert_true(reset_s * 1000000 >= earliest_us && (reset_s - 1) * 1000000 < clock_wall_us() + 30 * 1000000);
         nanosleep(&(struct timespec){.tv_nsec = 53 * NS_PER_MS}, NULL);
     }
 }
@@ -99,12 +99,12 @@ static void a_reset_time_never_lies_in_the_past_when_the_answer_leaves(void **st
     struct ticket t = ticket_of(ADMISSION_REFUSED);
     t.tiers[0].wait_ns = 1;
     int64_t asked_us = clock_wall_us();
-    assert_true(reset_told(&t, 0) * 1000000 > asked_us);
+    assert_true(reset_header(&t, 0) * 1000000 > asked_us);
     int64_t leaves_us = clock_wall_us() + 90 * 1000000;
-    assert_true(reset_told(&t, 90 * NS_PER_S) * 1000000 >= leaves_us);
+    assert_true(reset_header(&t, 90 * NS_PER_S) * 1000000 >= leaves_us);
     struct ticket admitted = ticket_of(ADMISSION_GRANTED);
     leaves_us = clock_wall_us() + 90 * 1000000;
-    assert_true(reset_told(&admitted, 90 * NS_PER_S) * 1000000 >= leaves_us);
+    assert_true(reset_header(&admitted, 90 * NS_PER_S) * 1000000 >= leaves_us);
 }
 
 static void without_tiers_nothing_is_said(void **state UNUSED)

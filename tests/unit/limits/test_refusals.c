@@ -21,7 +21,7 @@ static void a_refusal_lasts_until_its_end_and_no_longer(void **state UNUSED)
     struct refusals *r = refusals_new(1024);
     struct counted c = key_index_of(1);
     assert_int_equal(refusals_until(r, &c, &five, 0), 0);
-    refusals_learn(r, &c, &five, 1000, 0);
+    refusals_add(r, &c, &five, 1000, 0);
     assert_int_equal(refusals_until(r, &c, &five, 0), 1000);
     assert_int_equal(refusals_until(r, &c, &five, 999), 1000);
     assert_int_equal(refusals_until(r, &c, &five, 1000), 0);
@@ -33,7 +33,7 @@ static void what_is_told_covers_the_doubt_about_the_end(void **state UNUSED)
     struct refusals *r = refusals_new(1024);
     struct counted c = key_index_of(1);
     assert_int_equal(refusals_wait(r, &c, &five, 0), 0);
-    refusals_learn(r, &c, &five, 1000, 30);
+    refusals_add(r, &c, &five, 1000, 30);
     assert_int_equal(refusals_wait(r, &c, &five, 900), 130);
     assert_int_equal(refusals_wait(r, &c, &five, 1000), 0);
     refusals_free(r);
@@ -43,7 +43,7 @@ static void a_clock_read_before_a_refusal_was_learnt_asks_for_no_more_than_the_w
 {
     struct refusals *r = refusals_new(1024);
     struct counted c = key_index_of(1);
-    refusals_learn(r, &c, &five, 60 * NS_PER_S, 30); /* asked at 0, learnt at 30 */
+    refusals_add(r, &c, &five, 60 * NS_PER_S, 30); /* asked at 0, answered at 30 */
     assert_int_equal(refusals_wait(r, &c, &five, 30), 60 * NS_PER_S);
     assert_int_equal(refusals_wait(r, &c, &five, 29), 60 * NS_PER_S);
     assert_int_equal(refusals_wait(r, &c, &five, 31), 60 * NS_PER_S - 1);
@@ -55,7 +55,7 @@ static void another_limit_tier_or_subject_is_another_matter(void **state UNUSED)
     struct refusals *r = refusals_new(1024);
     struct counted c = key_index_of(1), stranger = key_index_of(2), probe = c;
     probe.tier = TIER_PROBE;
-    refusals_learn(r, &c, &five, 1000, 0);
+    refusals_add(r, &c, &five, 1000, 0);
     assert_int_equal(refusals_until(r, &c, &six, 0), 0);
     assert_int_equal(refusals_until(r, &probe, &five, 0), 0);
     assert_int_equal(refusals_until(r, &stranger, &five, 0), 0);
@@ -66,14 +66,14 @@ static void a_reset_forgets_one_subject_under_every_limit_and_null_forgets_all(v
 {
     struct refusals *r = refusals_new(1024);
     struct counted a = key_index_of(1), b = key_index_of(2);
-    refusals_learn(r, &a, &five, 1000, 0);
-    refusals_learn(r, &a, &six, 1000, 0);
-    refusals_learn(r, &b, &five, 1000, 0);
-    refusals_forget(r, &a);
+    refusals_add(r, &a, &five, 1000, 0);
+    refusals_add(r, &a, &six, 1000, 0);
+    refusals_add(r, &b, &five, 1000, 0);
+    refusals_remove(r, &a);
     assert_int_equal(refusals_until(r, &a, &five, 0), 0);
     assert_int_equal(refusals_until(r, &a, &six, 0), 0);
     assert_int_equal(refusals_until(r, &b, &five, 0), 1000);
-    refusals_forget(r, NULL);
+    refusals_remove(r, NULL);
     assert_int_equal(refusals_until(r, &b, &five, 0), 0);
     refusals_free(r);
 }
@@ -82,26 +82,26 @@ static void a_flood_of_subjects_pushes_out_those_that_end_soonest(void **state U
 {
     struct refusals *r = refusals_new(1024);
     struct counted lasting = key_index_of(0);
-    refusals_learn(r, &lasting, &five, INT64_MAX, 0);
+    refusals_add(r, &lasting, &five, INT64_MAX, 0);
     for (uint64_t n = 1; n <= 100000; n++) {
         struct counted c = key_index_of(n);
-        refusals_learn(r, &c, &five, (int64_t)n, 0);
+        refusals_add(r, &c, &five, (int64_t)n, 0);
         assert_int_equal(refusals_until(r, &c, &five, 0), n);
     }
     assert_int_equal(refusals_until(r, &lasting, &five, 0), INT64_MAX);
     refusals_free(r);
 }
 
-static void *hammer(void *r)
+static void *use_concurrently(void *r)
 {
     for (uint64_t n = 0; n < 20000; n++) {
         struct counted c = key_index_of(n % 64);
-        refusals_learn(r, &c, &five, 1000, 0);
+        refusals_add(r, &c, &five, 1000, 0);
         int64_t until = refusals_until(r, &c, &five, 0);
         if (until != 0 && until != 1000)
             return r;
         if (n % 16 == 0)
-            refusals_forget(r, n % 1024 ? &c : NULL);
+            refusals_remove(r, n % 1024 ? &c : NULL);
     }
     return NULL;
 }
@@ -111,7 +111,7 @@ static void threads_never_see_half_an_entry(void **state UNUSED)
     struct refusals *r = refusals_new(256);
     pthread_t threads[4];
     for (size_t i = 0; i < COUNT_OF(threads); i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, hammer, r), 0);
+        assert_int_equal(pthread_create(&threads[i], NULL, use_concurrently, r), 0);
     for (size_t i = 0; i < COUNT_OF(threads); i++) {
         void *failed;
         pthread_join(threads[i], &failed);
