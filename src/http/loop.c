@@ -44,8 +44,7 @@ static struct MHD_Daemon *daemon_new(struct loop *loop)
         connections ? connections : 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
         MHD_OPTION_URI_LOG_CALLBACK, visit_first_line, loop, MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL,
         MHD_OPTION_NOTIFY_COMPLETED, visit_completed, loop, MHD_OPTION_NOTIFY_CONNECTION, peer_notify, loop,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(config->idle_ns / NS_PER_S + 1), STRICT_OPTIONS,
-        MHD_OPTION_END);
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(config->idle_ns / NS_PER_S + 1), STRICT_OPTIONS, MHD_OPTION_END);
     if (!daemon)
         close(listener);
     return daemon;

@@ -4,6 +4,8 @@
 
 #include "base/str.h"
 
+_Static_assert(MHD_VERSION >= 0x00097500, "strict.c is written for libmicrohttpd 0.9.75 and newer");
+
 struct heads {
     int hosts, lengths, codings;
     const char *accounted; /* the head has been read up to here, with nothing left over */

@@ -12,11 +12,9 @@
 #if MHD_VERSION >= 0x00097701
 #define STRICT_BY_LEVEL 1
 #define STRICT_OPTIONS MHD_OPTION_CLIENT_DISCIPLINE_LVL, 1
-#elif MHD_VERSION >= 0x00097500
+#else
 #define STRICT_BY_LEVEL 0
 #define STRICT_OPTIONS MHD_OPTION_STRICT_FOR_CLIENT, 0 /* the library's default: what it accepts is checked here */
-#else
-#error "src/http/strict.c is written for libmicrohttpd 0.9.75 and newer"
 #endif
 
 /* True when the request's head has one reading; otherwise it must be refused and the connection closed. `method` and
