@@ -35,7 +35,8 @@ static void ignore_message(void *context, const char *format, va_list arguments)
 static enum MHD_Result judge(void *context, struct MHD_Connection *connection, const char *url, const char *method,
                              const char *version, const char *data, size_t *data_len, void **visit)
 {
-    (void)url, (void)data, (void)data_len, (void)visit;
+    (void)url, (void)data, (void)visit;
+    *data_len = 0;
     *(bool *)context = strict_accepts(connection, method, version);
     return MHD_NO; /* closes the connection */
 }
