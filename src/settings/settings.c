@@ -137,7 +137,7 @@ static enum err check_together(struct settings *s, struct why *why)
     if (s->jwt_issuer && strcmp(s->jwt_issuer, JWT_OWN_NAME) == 0)
         return why_set(
             why, ERR_INPUT,
-            "RECLAIM_JWT_ISSUER: \"%s\" is the issuer of Reclaim's own tokens: name your identity provider's",
+            "RECLAIM_JWT_ISSUER: \"%s\" is not an identity provider: it is the issuer of Reclaim's own tokens",
             s->jwt_issuer);
     size_t len = strlen(s->listen);
     bool any_port = len > 2 && strcmp(s->listen + len - 2, ":0") == 0;

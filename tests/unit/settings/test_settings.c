@@ -361,7 +361,7 @@ static void settings_that_contradict_each_other_are_refused(void **state UNUSED)
     set("RECLAIM_PROBE_HOLD_SIGMA_MS", "76");
     refused(NULL,
             "RECLAIM_PROBE_HOLD_SIGMA_MS: \"76\" is not at most half of RECLAIM_PROBE_HOLD_MS (150), since the jitter "
-            "reaches to twice itself");
+            "is cut at twice this value");
     set("RECLAIM_PROBE_HOLD_SIGMA_MS", "75");
     settings_free(loaded(NULL));
     set("RECLAIM_PROBE_HOLD_MS", "0"); /* off, whatever the jitter */
