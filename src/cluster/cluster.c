@@ -11,16 +11,16 @@
 #include "cluster/make.h"
 #include "cluster/traces.h"
 
-#define LEFTOVERS_LIMIT_S 30
-#define ORPHANS_LIMIT_S 5    /* after which processes that outlived their postmaster are ended */
-#define ANSWER_LIMIT_S 600   /* recovery after a crash may take its time */
-#define IMMEDIATE_LIMIT_S 10 /* the postmaster itself kills what does not end within 5 */
+#define OLD_SERVER_LIMIT_S 30
+#define ORPHANS_LIMIT_S 5    /* after which processes without a postmaster are ended */
+#define READY_LIMIT_S 600    /* recovery after a crash may take long */
+#define IMMEDIATE_LIMIT_S 10 /* the postmaster itself kills processes that do not end within 5 */
 
 struct cluster {
     struct cluster_files files;
     pid_t pid; /* 0 while the server is down */
     bool is_new;
-    int64_t started_ns, died_ns;
+    int64_t started_ns, ended_ns;
     off_t log_before; /* where the log ended before this start */
     char url[SOCKETS_PATH_MAX + 64];
 };
@@ -35,19 +35,19 @@ static void sleep_ms(long ms)
     (void)nanosleep(&(struct timespec){.tv_nsec = ms * 1000000L}, NULL);
 }
 
-/* A server whose owner was killed is shutting down: the kernel told it to. It is never stopped by us, for someone may
- * have started it by hand. */
-static enum err wait_for_leftovers(const struct cluster_files *f, struct why *why)
+/* A server whose owner was killed is shutting down, because the kernel sent it SIGINT. A running postmaster is not
+ * stopped here: an operator may have started it. */
+static enum err wait_for_old_server(const struct cluster_files *f, struct why *why)
 {
     int64_t begin = clock_ns();
     for (pid_t pid; (pid = traces_process(f, 0)) != 0; sleep_ms(50)) {
         int64_t waited_ns = clock_ns() - begin;
-        if (waited_ns > LEFTOVERS_LIMIT_S * NS_PER_S)
+        if (waited_ns > OLD_SERVER_LIMIT_S * NS_PER_S)
             return why_set(why, ERR_TIMEOUT,
                            "a PostgreSQL server (process %d) still works in %s after %d seconds: wait for it, or stop "
                            "it with kill -INT",
-                           (int)pid, f->data, LEFTOVERS_LIMIT_S);
-        /* Processes that see their postmaster dead end by themselves, unless they are deep in a statement. */
+                           (int)pid, f->data, OLD_SERVER_LIMIT_S);
+        /* Processes without a postmaster end by themselves, unless they are running a statement. */
         struct postmaster postmaster;
         if (waited_ns > ORPHANS_LIMIT_S * NS_PER_S &&
             (traces_postmaster(f, &postmaster) != OK || postmaster.pid != pid))
@@ -57,8 +57,8 @@ static enum err wait_for_leftovers(const struct cluster_files *f, struct why *wh
     return OK;
 }
 
-/* Only what this program relies on is fixed here; the rest is PostgreSQL's default, fsync and synchronous_commit above
- * all. Errors are logged tersely, since details and statements quote rows, which hold addresses of people. */
+/* Sets only what this program relies on; all else keeps PostgreSQL's defaults, notably fsync and synchronous_commit.
+ * Errors are logged tersely, because details and statements quote rows with personal data. */
 static enum err start_server(struct cluster *c, struct why *why)
 {
     const struct cluster_files *f = &c->files;
@@ -82,7 +82,7 @@ static enum err start_server(struct cluster *c, struct why *why)
                                 NULL};
     traces_bound_log(f);
     c->log_before = traces_log_end(f);
-    /* A fast shutdown when we die. */
+    /* SIGINT is a fast shutdown. */
     struct program server = {.argv = argv, .log = f->log, .in = -1, .death_signal = SIGINT};
     c->started_ns = clock_ns();
     pid_t pid = program_start(&f->runner, &server);
@@ -92,37 +92,37 @@ static enum err start_server(struct cluster *c, struct why *why)
     return OK;
 }
 
-/* Asks only once the server says it is ready: each question too early is a line in its log. */
-static enum err ask_if_ready(const struct cluster *c, bool *ret_answers, struct why *why)
+/* Connects only once postmaster.pid says "ready": each earlier attempt would add a line to the server's log. */
+static enum err check_ready(const struct cluster *c, bool *ret_ready, struct why *why)
 {
     struct postmaster postmaster;
-    *ret_answers = false;
+    *ret_ready = false;
     if (traces_postmaster(&c->files, &postmaster) != OK || postmaster.pid != c->pid || !postmaster.ready)
         return OK;
     PGPing answer = PQping(c->url);
-    *ret_answers = answer == PQPING_OK;
+    *ret_ready = answer == PQPING_OK;
     if (answer == PQPING_NO_ATTEMPT)
-        return why_set(why, ERR_INPUT, "libpq does not even try to connect: look at the PG* environment variables");
+        return why_set(why, ERR_INPUT, "libpq does not try to connect: check the PG* environment variables");
     return OK;
 }
 
-static enum err wait_for_answer(struct cluster *c, struct why *why)
+static enum err wait_until_ready(struct cluster *c, struct why *why)
 {
-    int64_t deadline_ns = clock_ns() + ANSWER_LIMIT_S * NS_PER_S;
+    int64_t deadline_ns = clock_ns() + READY_LIMIT_S * NS_PER_S;
     for (;; sleep_ms(20)) {
-        bool answers;
-        enum err e = ask_if_ready(c, &answers, why);
-        if (e || answers)
+        bool ready;
+        enum err e = check_ready(c, &ready, why);
+        if (e || ready)
             return e;
         int status;
         if (program_ended(c->pid, 0, &status)) {
-            char words[256];
-            traces_last_words(&c->files, c->log_before, words, sizeof words);
+            char message[256];
+            traces_last_message(&c->files, c->log_before, message, sizeof message);
             c->pid = 0;
-            return why_set(why, ERR_SYSTEM, "PostgreSQL did not start: %s (see %s)", words, c->files.log);
+            return why_set(why, ERR_SYSTEM, "PostgreSQL did not start: %s (see %s)", message, c->files.log);
         }
         if (clock_ns() >= deadline_ns)
-            return why_set(why, ERR_TIMEOUT, "PostgreSQL did not answer within %d seconds (see %s)", ANSWER_LIMIT_S,
+            return why_set(why, ERR_TIMEOUT, "PostgreSQL was not ready within %d seconds (see %s)", READY_LIMIT_S,
                            c->files.log);
     }
 }
@@ -140,7 +140,7 @@ static enum err open_cluster(struct cluster *c, const char *data_dir, struct why
             return e;
         log_info("database cluster made", F_STR("path", f->home));
     }
-    if ((e = wait_for_leftovers(f, why)) || (e = start_server(c, why)) || (e = wait_for_answer(c, why)))
+    if ((e = wait_for_old_server(f, why)) || (e = start_server(c, why)) || (e = wait_until_ready(c, why)))
         return e;
     log_info("database cluster started", F_STR("path", f->home), F_INT("pid", c->pid));
     return OK;
@@ -221,10 +221,10 @@ pid_t cluster_pid(const struct cluster *c)
     return c->pid;
 }
 
-/* Without waiting: the callers of the database find out by themselves when it is back. */
+/* Does not wait until the server is ready: its clients retry. */
 static void restart(struct cluster *c)
 {
-    if (traces_process(&c->files, clock_ns() > c->died_ns + ORPHANS_LIMIT_S * NS_PER_S ? SIGQUIT : 0) != 0)
+    if (traces_process(&c->files, clock_ns() > c->ended_ns + ORPHANS_LIMIT_S * NS_PER_S ? SIGQUIT : 0) != 0)
         return; /* its shared memory is still in use */
     traces_clear(&c->files);
     struct why why;
@@ -243,10 +243,10 @@ bool cluster_tend(struct cluster *c)
             return false;
         }
         c->pid = 0;
-        c->died_ns = clock_ns();
-        char words[256];
-        traces_last_words(&c->files, c->log_before, words, sizeof words);
-        log_error("database cluster died", F_INT("status", status), F_STR("last_words", words));
+        c->ended_ns = clock_ns();
+        char message[256];
+        traces_last_message(&c->files, c->log_before, message, sizeof message);
+        log_error("database cluster died", F_INT("status", status), F_STR("last_log_line", message));
     }
     if (clock_ns() >= c->started_ns + NS_PER_S)
         restart(c);

@@ -17,7 +17,7 @@
 
 #define DEBIAN_PROGRAMS "/usr/lib/postgresql"
 #define HOMES_OF_ROOT "/var/lib/reclaim"
-#define SOCKETS_APART "/tmp/reclaim-"
+#define SOCKETS_IN_TMP "/tmp/reclaim-"
 #define HOME_NOTE "postgres.location"
 #define SOCKETS_NOTE "sockets.location"
 
@@ -30,9 +30,9 @@ enum err files_path(struct why *why, char *into, size_t size, const char *format
     return len >= 0 && (size_t)len < size ? OK : why_set(why, ERR_INPUT, "the path %.200s… is too long", into);
 }
 
-enum err files_failed(struct why *why, const char *doing, const char *path)
+enum err files_failed(struct why *why, const char *action, const char *path)
 {
-    return why_set(why, ERR_SYSTEM, "cannot %s %s: %s", doing, path, strerror(errno));
+    return why_set(why, ERR_SYSTEM, "cannot %s %s: %s", action, path, strerror(errno));
 }
 
 static bool are_root(void)
@@ -50,20 +50,20 @@ bool files_sync(const char *path)
     return synced;
 }
 
-/* One line in a file of its own, replaced as a whole. */
+/* Writes one line to a file, replacing it atomically. */
 static enum err write_note(const char *folder, const char *name, const char *line, struct why *why)
 {
-    char path[PATH_MAX], made[PATH_MAX];
+    char path[PATH_MAX], temporary[PATH_MAX];
     enum err e;
     if ((e = files_path(why, path, sizeof path, "%s/%s", folder, name)) ||
-        (e = files_path(why, made, sizeof made, "%s.new", path)))
+        (e = files_path(why, temporary, sizeof temporary, "%s.new", path)))
         return e;
-    int fd = open(made, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
-        return files_failed(why, "write", made);
+        return files_failed(why, "write", temporary);
     bool written = dprintf(fd, "%s\n", line) > 0 && fsync(fd) == 0;
     written = close(fd) == 0 && written;
-    if (!written || rename(made, path) != 0 || !files_sync(folder))
+    if (!written || rename(temporary, path) != 0 || !files_sync(folder))
         return files_failed(why, "write", path);
     return OK;
 }
@@ -103,7 +103,7 @@ static enum err make_parents(const char *path, struct why *why)
     for (char *at = parent + 1; (at = strchr(at, '/')) != NULL; *at++ = '/') {
         *at = '\0';
         if (mkdir(parent, 0755) != 0 && errno != EEXIST)
-            return files_failed(why, "make the directory", parent);
+            return files_failed(why, "create the directory", parent);
     }
     return OK;
 }
@@ -114,13 +114,13 @@ static enum err make_data_dir(const char *data_dir, struct why *why)
     if (e)
         return e;
     if (mkdir(data_dir, 0700) != 0)
-        return errno == EEXIST ? OK : files_failed(why, "make the data directory", data_dir);
+        return errno == EEXIST ? OK : files_failed(why, "create the data directory", data_dir);
     struct runner postgres = {0};
     if (!are_root() || find_postgres_user(&postgres, NULL) != OK)
         return OK;
-    /* The user postgres may pass through to the cluster, and nothing else. */
+    /* The user postgres gets search permission, to reach the cluster, and no other. */
     if (chown(data_dir, (uid_t)-1, postgres.gid) != 0 || chmod(data_dir, 0710) != 0)
-        return files_failed(why, "let the user postgres pass through", data_dir);
+        return files_failed(why, "let the user postgres enter", data_dir);
     return OK;
 }
 
@@ -144,10 +144,10 @@ static enum err lock_data_dir(struct cluster_files *f, struct why *why)
                        "RECLAIM_DATA_DIR, or set RECLAIM_DATABASE_URL for both",
                        owner[0] ? owner : "not known yet", f->data_dir);
     }
-    /* Root may start where another user's cluster is; that user must be able to lock again later. */
+    /* Root may start another user's cluster; that user must be able to take the lock again later. */
     struct stat dir;
     if (are_root() && (stat(f->data_dir, &dir) != 0 || fchown(f->lock, dir.st_uid, dir.st_gid) != 0))
-        return files_failed(why, "give away", path);
+        return files_failed(why, "change the owner of", path);
     if (ftruncate(f->lock, 0) != 0 || dprintf(f->lock, "%d\n", (int)getpid()) < 0)
         return files_failed(why, "write", path);
     return OK;
@@ -165,28 +165,28 @@ static enum err name_contents(struct cluster_files *f, struct why *why)
     return e ? e : files_path(why, f->log, sizeof f->log, "%s/server.log", f->home);
 }
 
-/* A cluster is run by whoever owns its files; a new one by us or, when we are root, by the user postgres. */
+/* A cluster runs as the owner of its files; a new one as the current user or, for root, as the user postgres. */
 static enum err find_runner(struct cluster_files *f, struct why *why)
 {
     struct stat home;
-    bool there = lstat(f->home, &home) == 0;
-    if (!there && errno != ENOENT)
-        return files_failed(why, "look at", f->home);
+    bool exists = lstat(f->home, &home) == 0;
+    if (!exists && errno != ENOENT)
+        return files_failed(why, "stat", f->home);
     if (are_root()) {
-        if (!there || home.st_uid == 0)
+        if (!exists || home.st_uid == 0)
             return find_postgres_user(&f->runner, why);
         f->runner = (struct runner){home.st_uid, home.st_gid, true};
         return OK;
     }
     f->runner = (struct runner){geteuid(), getegid(), false};
-    if (there && home.st_uid != f->runner.uid)
+    if (exists && home.st_uid != f->runner.uid)
         return why_set(why, ERR_INPUT, "%s belongs to another user (id %u): start as that user or as root", f->home,
                        (unsigned)home.st_uid);
     return OK;
 }
 
-/* PostgreSQL's user often may not enter root's folders: then the files go where it can reach them. */
-static enum err move_home_in_reach(struct cluster_files *f, struct why *why)
+/* When the user postgres cannot access root's data directory, the cluster is created where it can. */
+static enum err move_home_if_inaccessible(struct cluster_files *f, struct why *why)
 {
     if (runner_can_enter(&f->runner, f->data_dir))
         return OK;
@@ -202,17 +202,17 @@ static enum err move_home_in_reach(struct cluster_files *f, struct why *why)
     if (e)
         return e;
     if (mkdir(HOMES_OF_ROOT, 0755) != 0 && errno != EEXIST)
-        return files_failed(why, "make", HOMES_OF_ROOT);
-    return write_note(f->data_dir, HOME_NOTE, f->home, why); /* before the folder: none is made that nothing leads to */
+        return files_failed(why, "create", HOMES_OF_ROOT);
+    return write_note(f->data_dir, HOME_NOTE, f->home, why); /* before the folder, which could not be found otherwise */
 }
 
-/* Private to the runner; one that is there already stays as it is. */
+/* Private to the runner; keeps an existing folder. */
 static enum err make_folder(const struct runner *runner, const char *path, struct why *why)
 {
     if (mkdir(path, 0700) != 0 && errno != EEXIST)
-        return files_failed(why, "make", path);
+        return files_failed(why, "create", path);
     if (runner->changes && lchown(path, runner->uid, runner->gid) != 0)
-        return files_failed(why, "give away", path);
+        return files_failed(why, "change the owner of", path);
     return OK;
 }
 
@@ -258,7 +258,7 @@ static bool programs_newest(struct cluster_files *f)
 
 static enum err find_programs(struct cluster_files *f, struct why *why)
 {
-    /* Only its own major version opens an existing cluster. */
+    /* An existing cluster needs the programs of its own major version. */
     char path[PATH_MAX], version[16];
     int64_t major;
     if (files_have_cluster(f) && files_path(NULL, path, sizeof path, "%s/PG_VERSION", f->data) == OK) {
@@ -300,7 +300,7 @@ enum err files_lock(struct cluster_files *f, const char *data_dir, struct why *w
         return files_failed(why, "enter", data_dir);
     if ((e = lock_data_dir(f, why)) || (e = name_home(f, &elsewhere, why)) || (e = find_runner(f, why)))
         return e;
-    if (f->runner.changes && !elsewhere && (e = move_home_in_reach(f, why)))
+    if (f->runner.changes && !elsewhere && (e = move_home_if_inaccessible(f, why)))
         return e;
     if ((e = make_folder(&f->runner, f->home, why)) || (e = name_contents(f, why)))
         return e;
@@ -320,18 +320,18 @@ bool files_have_cluster(const struct cluster_files *f)
     return stat(f->data, &data) == 0;
 }
 
-/* A plain path needs no quoting, neither for the server nor in a URL. */
-static bool suits_sockets(const char *path)
+/* Paths of these characters need no quoting, neither for the server nor in a URL. */
+static bool usable_for_sockets(const char *path)
 {
     return strlen(path) <= SOCKETS_PATH_MAX &&
            strspn(path, "/._-0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == strlen(path);
 }
 
-/* /tmp is everyone's: only a folder that is still the runner's, and private, is used again. */
-static bool still_ours(const struct cluster_files *f, const char *path)
+/* Any user can write to /tmp: only a private folder that the runner owns is used again. */
+static bool is_own_folder(const struct cluster_files *f, const char *path)
 {
     struct stat folder;
-    return str_starts(str_of(path), STR(SOCKETS_APART)) && lstat(path, &folder) == 0 && S_ISDIR(folder.st_mode) &&
+    return str_starts(str_of(path), STR(SOCKETS_IN_TMP)) && lstat(path, &folder) == 0 && S_ISDIR(folder.st_mode) &&
            folder.st_uid == f->runner.uid && (folder.st_mode & 07777) == 0700;
 }
 
@@ -341,24 +341,24 @@ enum err files_open_sockets(struct cluster_files *f, struct why *why)
     enum err e = files_path(why, path, sizeof path, "%s/sockets", f->home);
     if (e)
         return e;
-    if (suits_sockets(path)) {
+    if (usable_for_sockets(path)) {
         e = str_copy(str_of(path), f->sockets, sizeof f->sockets);
         return e ? e : make_folder(&f->runner, f->sockets, why);
     }
-    if (read_note(f->home, SOCKETS_NOTE, f->sockets, sizeof f->sockets) == OK && still_ours(f, f->sockets))
+    if (read_note(f->home, SOCKETS_NOTE, f->sockets, sizeof f->sockets) == OK && is_own_folder(f, f->sockets))
         return OK;
-    (void)snprintf(f->sockets, sizeof f->sockets, SOCKETS_APART "XXXXXX");
+    (void)snprintf(f->sockets, sizeof f->sockets, SOCKETS_IN_TMP "XXXXXX");
     if (mkdtemp(f->sockets) == NULL)
-        return files_failed(why, "make", f->sockets);
+        return files_failed(why, "create", f->sockets);
     if (f->runner.changes && lchown(f->sockets, f->runner.uid, f->runner.gid) != 0)
-        return files_failed(why, "give away", f->sockets);
+        return files_failed(why, "change the owner of", f->sockets);
     return write_note(f->home, SOCKETS_NOTE, f->sockets, why);
 }
 
 void files_close_sockets(const struct cluster_files *f)
 {
     char note[PATH_MAX];
-    if (!still_ours(f, f->sockets))
+    if (!is_own_folder(f, f->sockets))
         return;
     (void)rmdir(f->sockets);
     if (files_path(NULL, note, sizeof note, "%s/" SOCKETS_NOTE, f->home) == OK)

@@ -1,9 +1,9 @@
-/* Where a cluster's files lie, whose they are and which programs serve them. Private to the cluster.
+/* The paths of a cluster's files, their owner, and PostgreSQL's programs. Private to the cluster.
  *
- *   <data_dir>/postgres.lock       held by the owner; tells its process id
- *   <data_dir>/postgres.location   names the home when that is not <data_dir>/postgres
- *   <home>/data                    PostgreSQL's own; made under another name and renamed when complete
- *   <home>/sockets                 or a folder in /tmp, named by <home>/sockets.location, when the path is too long
+ *   <data_dir>/postgres.lock       locked by the owner; contains its process id
+ *   <data_dir>/postgres.location   contains the path of the home when that is not <data_dir>/postgres
+ *   <home>/data                    PostgreSQL's data directory; created under another name and renamed when complete
+ *   <home>/sockets                 or a folder in /tmp, named in <home>/sockets.location, when the path is too long
  *   <home>/server.log */
 #ifndef CLUSTER_FILES_H
 #define CLUSTER_FILES_H
@@ -12,11 +12,11 @@
 
 #include "cluster/run.h"
 
-/* A socket's whole path has 107 bytes; "/.s.PGSQL.5432" is 14 of them. */
+/* The path of a socket has at most 107 bytes; "/.s.PGSQL.5432" takes 14 of them. */
 #define SOCKETS_PATH_MAX 93
 
 struct cluster_files {
-    char data_dir[PATH_MAX]; /* absolute, like all of them */
+    char data_dir[PATH_MAX]; /* all paths are absolute */
     char home[PATH_MAX];
     char data[PATH_MAX];
     char log[PATH_MAX];
@@ -26,24 +26,24 @@ struct cluster_files {
     int lock; /* -1 when not held */
 };
 
-/* Makes the data directory if need be, takes the lock, finds home, runner and programs. ERR_FULL when another process
- * holds the lock. Call files_unlock() in any case. */
+/* Creates the data directory if it is missing, takes the lock, finds home, runner and programs. ERR_FULL when another
+ * process holds the lock. Call files_unlock() also after a failure. */
 enum err files_lock(struct cluster_files *f, const char *data_dir, struct why *why) MUST_CHECK;
 void files_unlock(struct cluster_files *f);
-/* Only the paths, and changes nothing: for a look at a cluster that another process owns. */
+/* Finds the paths and changes nothing: for a cluster that another process owns. */
 enum err files_find(struct cluster_files *f, const char *data_dir, struct why *why) MUST_CHECK;
 
 bool files_have_cluster(const struct cluster_files *f);
 
 enum err files_open_sockets(struct cluster_files *f, struct why *why) MUST_CHECK;
-/* Removes what is left of them, and the folder if it is one in /tmp. */
+/* Removes the folder of the sockets and its note if it is one in /tmp. */
 void files_close_sockets(const struct cluster_files *f);
 
-/* ERR_INPUT and a sentence when the path does not fit. */
+/* ERR_INPUT and a message when the path does not fit. */
 enum err files_path(struct why *why, char *into, size_t size, const char *format, ...) PRINTF_LIKE(4, 5) MUST_CHECK;
 /* ERR_SYSTEM and "cannot <doing> <path>: <errno>". */
 enum err files_failed(struct why *why, const char *doing, const char *path);
-/* Has a rename in this folder outlive a power cut. */
+/* Makes a rename in this folder durable. */
 bool files_sync(const char *folder) MUST_CHECK;
 
 #endif

@@ -13,12 +13,12 @@
 #include "base/str.h"
 #include "cluster/traces.h"
 
-#define HALF_MADE "half-made."
+#define INCOMPLETE "half-made."
 #define PROGRAM_LIMIT_S 300
 
 static enum err run(const struct cluster_files *f, const char *const *argv, int in, struct why *why)
 {
-    off_t said = traces_log_end(f);
+    off_t log_before = traces_log_end(f);
     struct program program = {.argv = argv, .log = f->log, .in = in, .death_signal = SIGKILL};
     pid_t pid = program_start(&f->runner, &program);
     if (pid < 0)
@@ -26,16 +26,16 @@ static enum err run(const struct cluster_files *f, const char *const *argv, int 
     enum err e = program_finish(pid, clock_ns() + PROGRAM_LIMIT_S * NS_PER_S);
     if (e == OK)
         return OK;
-    char words[256];
-    traces_last_words(f, said, words, sizeof words);
-    return why_set(why, e, "%s %s: %s (see %s)", argv[0], e == ERR_TIMEOUT ? "did not finish" : "failed", words,
+    char message[256];
+    traces_last_message(f, log_before, message, sizeof message);
+    return why_set(why, e, "%s %s: %s (see %s)", argv[0], e == ERR_TIMEOUT ? "did not finish" : "failed", message,
                    f->log);
 }
 
-/* The server that initdb had started may live on for a moment and write where we remove. */
+/* Kills processes of initdb that may still be writing to the folder before removing it. */
 static void remove_tree(const struct cluster_files *f, const char *path)
 {
-    /* As the runner, who has no more rights over what it finds in there than it should. */
+    /* Runs as the runner, so that root's permissions do not apply to the contents. */
     const char *const argv[] = {"/bin/rm", "-rf", "--", path, NULL};
     for (int tries = 0; tries < 100; tries++) {
         if (traces_process_in(path, 0, SIGKILL) == 0 && run(f, argv, -1, NULL) == OK)
@@ -44,15 +44,15 @@ static void remove_tree(const struct cluster_files *f, const char *path)
     }
 }
 
-/* What starts that were killed left half made. Failing only costs space. */
-static void remove_half_made(const struct cluster_files *f)
+/* Removes incomplete clusters of starts that were killed. A failure only wastes disk space. */
+static void remove_incomplete(const struct cluster_files *f)
 {
     DIR *home = opendir(f->home);
     if (home == NULL)
         return;
     char path[PATH_MAX];
     for (const struct dirent *entry; (entry = readdir(home)) != NULL;)
-        if (str_starts(str_of(entry->d_name), STR(HALF_MADE)) &&
+        if (str_starts(str_of(entry->d_name), STR(INCOMPLETE)) &&
             files_path(NULL, path, sizeof path, "%s/%s", f->home, entry->d_name) == OK)
             remove_tree(f, path);
     (void)closedir(home);
@@ -74,10 +74,10 @@ static enum err create_database(const struct cluster_files *f, const char *data,
 
 enum err cluster_make(const struct cluster_files *f, struct why *why)
 {
-    remove_half_made(f);
+    remove_incomplete(f);
     char made[PATH_MAX], id[37];
     random_uuid(id);
-    enum err e = files_path(why, made, sizeof made, "%s/" HALF_MADE "%s", f->home, id);
+    enum err e = files_path(why, made, sizeof made, "%s/" INCOMPLETE "%s", f->home, id);
     if (e)
         return e;
     locale_t utf8 = newlocale(LC_ALL_MASK, "C.UTF-8", NULL);

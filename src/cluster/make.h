@@ -1,4 +1,4 @@
-/* Makes a cluster with a superuser and a database `reclaim`, complete or not at all. Private to the cluster. */
+/* Creates a cluster with a superuser and a database `reclaim`, completely or not at all. Private to the cluster. */
 #ifndef CLUSTER_MAKE_H
 #define CLUSTER_MAKE_H
 

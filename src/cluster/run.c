@@ -14,23 +14,23 @@
 
 #include "base/clock.h"
 
-/* Nothing of our environment reaches the programs: it may hold secrets, and PG* variables that mean another server. */
+/* The programs do not inherit our environment, which may hold secrets and PG* variables of another server. */
 static const char *const environment[] = {"PATH=/usr/local/bin:/usr/bin:/bin", "LC_ALL=C", "TZ=UTC", NULL};
 
-/* From here to exec the child of a process with threads: only what signal handlers may do. */
+/* The functions from here to exec run in the child of a multi-threaded process: async-signal-safe calls only. */
 
-static bool become(const struct runner *runner)
+static bool switch_user(const struct runner *runner)
 {
     if (!runner->changes)
         return true;
     return setgroups(0, NULL) == 0 && setgid(runner->gid) == 0 && setuid(runner->uid) == 0;
 }
 
-/* Ignored signals stay ignored over exec, and PostgreSQL's programs want none of ours to be. */
+/* Ignored signals stay ignored after exec, and PostgreSQL's programs expect the defaults. */
 static void reset_signals(void)
 {
     for (int signal_number = 1; signal_number < NSIG; signal_number++)
-        (void)signal(signal_number, SIG_DFL); /* fails for the two that cannot be changed, and for glibc's own */
+        (void)signal(signal_number, SIG_DFL); /* fails for SIGKILL, SIGSTOP and glibc's internal signals */
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
@@ -42,7 +42,7 @@ static bool connect_descriptors(const struct program *program)
     int out = open(program->log, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (in < 0 || out < 0)
         return false;
-    /* Were one of them already below 3, the first copies could overwrite the other. */
+    /* If one of them is below 3, the first dup2() could overwrite the other. */
     in = fcntl(in, F_DUPFD_CLOEXEC, 3);
     out = fcntl(out, F_DUPFD_CLOEXEC, 3);
     if (dup2(in, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(out, STDERR_FILENO) < 0)
@@ -50,13 +50,13 @@ static bool connect_descriptors(const struct program *program)
     return close_range(3, ~0U, 0) == 0;
 }
 
-static _Noreturn void become_program(const struct runner *runner, const struct program *program, pid_t parent)
+static _Noreturn void exec_program(const struct runner *runner, const struct program *program, pid_t parent)
 {
     reset_signals();
-    (void)setsid(); /* a terminal's ctrl-C is for the owner alone */
-    if (!become(runner))
+    (void)setsid(); /* a terminal's ctrl-C must reach only the owner */
+    if (!switch_user(runner))
         _exit(126);
-    /* After setuid, which takes it back. The parent may be gone already; then nothing would come. */
+    /* After setuid(), which resets it. If the parent has already ended, no signal would be sent. */
     if (prctl(PR_SET_PDEATHSIG, program->death_signal) != 0 || getppid() != parent)
         _exit(126);
     (void)umask(077);
@@ -73,7 +73,7 @@ pid_t program_start(const struct runner *runner, const struct program *program)
     pthread_sigmask(SIG_SETMASK, &all, &before); /* no handler of ours may run in the child */
     pid_t pid = fork();
     if (pid == 0)
-        become_program(runner, program, parent);
+        exec_program(runner, program, parent);
     int failed = errno;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     errno = failed;
@@ -85,7 +85,7 @@ bool program_ended(pid_t pid, int64_t deadline_ns, int *ret_status)
     for (;;) {
         int status = 0;
         pid_t ended = waitpid(pid, &status, WNOHANG);
-        if (ended == pid || (ended < 0 && errno == ECHILD)) { /* ECHILD: someone ignores SIGCHLD, or reaped it */
+        if (ended == pid || (ended < 0 && errno == ECHILD)) { /* ECHILD: SIGCHLD is ignored, or it was already reaped */
             *ret_status = status;
             return true;
         }
@@ -111,6 +111,6 @@ bool runner_can_enter(const struct runner *runner, const char *path)
 {
     pid_t pid = fork();
     if (pid == 0)
-        _exit(become(runner) && access(path, X_OK) == 0 ? 0 : 1);
+        _exit(switch_user(runner) && access(path, X_OK) == 0 ? 0 : 1);
     return pid > 0 && program_finish(pid, INT64_MAX) == OK;
 }

@@ -12,7 +12,7 @@
 
 #define LOG_BYTES_MAX (10 << 20)
 
-/* The first bytes of a small file, as a C string; their number, 0 when it cannot be read. */
+/* Reads the first bytes of a file as a C string; returns their number, 0 when it cannot be read. */
 static size_t read_start(const char *path, char *into, size_t size)
 {
     into[0] = '\0';
@@ -49,8 +49,8 @@ enum err traces_postmaster(const struct cluster_files *f, struct postmaster *ret
     return OK;
 }
 
-/* PostgreSQL's processes all stand in their data directory, whatever happens to postmaster.pid. */
-static bool stands_in(const char *pid, const struct stat *folder)
+/* The working directory of all PostgreSQL processes is their data directory, even without a postmaster.pid. */
+static bool works_in(const char *pid, const struct stat *folder)
 {
     char path[64], name[32];
     struct stat cwd;
@@ -63,14 +63,14 @@ static bool stands_in(const char *pid, const struct stat *folder)
 
 pid_t traces_process_in(const char *folder, pid_t preferred, int signal_number)
 {
-    struct stat there;
-    DIR *proc = stat(folder, &there) == 0 ? opendir("/proc") : NULL;
+    struct stat wanted;
+    DIR *proc = stat(folder, &wanted) == 0 ? opendir("/proc") : NULL;
     if (proc == NULL)
         return 0;
     pid_t found = 0;
     for (const struct dirent *entry; (entry = readdir(proc)) != NULL;) {
         int64_t pid;
-        if (str_to_i64(str_of(entry->d_name), 1, INT32_MAX, &pid) != OK || !stands_in(entry->d_name, &there))
+        if (str_to_i64(str_of(entry->d_name), 1, INT32_MAX, &pid) != OK || !works_in(entry->d_name, &wanted))
             continue;
         if (found == 0 || (pid_t)pid == preferred)
             found = (pid_t)pid;
@@ -90,7 +90,7 @@ pid_t traces_process(const struct cluster_files *f, int signal_number)
 
 void traces_clear(const struct cluster_files *f)
 {
-    /* Their process ids may by now be those of others, for which PostgreSQL would refuse to start. */
+    /* Other processes may have their process ids by now, and PostgreSQL would refuse to start because of them. */
     char path[PATH_MAX];
     if (snprintf(path, sizeof path, "%s/postmaster.pid", f->data) < (int)sizeof path)
         (void)unlink(path);
@@ -105,7 +105,7 @@ void traces_bound_log(const struct cluster_files *f)
     struct stat log;
     if (lstat(f->log, &log) != 0 || !S_ISREG(log.st_mode) || log.st_size <= LOG_BYTES_MAX)
         return;
-    /* The server appends, so it goes on at the new end. */
+    /* The server opened it with O_APPEND and continues at the new end. */
     int fd = open(f->log, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC);
     if (fd >= 0)
         (void)close(fd);
@@ -117,7 +117,7 @@ off_t traces_log_end(const struct cluster_files *f)
     return stat(f->log, &log) == 0 ? log.st_size : 0;
 }
 
-void traces_last_words(const struct cluster_files *f, off_t since, char *into, size_t size)
+void traces_last_message(const struct cluster_files *f, off_t since, char *into, size_t size)
 {
     char tail[2048];
     into[0] = '\0';
@@ -136,7 +136,7 @@ void traces_last_words(const struct cluster_files *f, off_t since, char *into, s
         if (level != NULL)
             fatal = (struct str){level, line.len - (size_t)(level - line.at)};
     }
-    if (fatal.at != NULL) /* lines about how it ends may follow */
+    if (fatal.at != NULL) /* lines about the shutdown may follow */
         last = fatal;
     (void)snprintf(into, size, "%.*s", STR_ARGS(last));
 }

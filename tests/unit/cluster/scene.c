@@ -49,7 +49,7 @@ void remove_tree(const char *path)
     assert_int_equal(run_program("/bin/rm", "-rf", path, NULL), 0);
 }
 
-/* Processes that stand anywhere below the path; each gets the signal unless that is 0. */
+/* Counts the processes whose working directory is below the path; sends each the signal unless it is 0. */
 static int signal_servers_below(const char *path, int signal_number)
 {
     int count = 0;
@@ -119,7 +119,7 @@ void stop(struct cluster *c)
     cluster_stop(c, clock_ns() + 60 * NS_PER_S);
 }
 
-/* The first value of the answer, copied; the connection is closed again. */
+/* Copies the first value of the result and closes the connection. */
 void ask(const char *url, const char *sql, char *into, size_t size)
 {
     PGconn *conn = PQconnectdb(url);

@@ -1,4 +1,4 @@
-/* Who owns a cluster, and what happens when owner or server are killed. */
+/* The owner of a cluster, and what happens when the owner or the server is killed. */
 #include <fcntl.h>
 #include <libpq-fe.h>
 #include <setjmp.h>
@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "scene.h"
 
-/* A connection whose backend works on `sql` until it is stopped from outside. */
+/* A connection whose backend runs `sql` until it is terminated. */
 static PGconn *keep_busy(const char *url, const char *sql)
 {
     PGconn *conn = PQconnectdb(url);
@@ -33,7 +33,7 @@ static PGconn *keep_busy(const char *url, const char *sql)
     return conn;
 }
 
-static const char deep_in_a_statement[] =
+static const char long_statement[] =
     "SELECT count(*) FROM generate_series(1, 2000000000) a, generate_series(1, 1000) b";
 
 static void a_second_owner_is_refused_and_told_what_to_do(void **state)
@@ -47,7 +47,7 @@ static void a_second_owner_is_refused_and_told_what_to_do(void **state)
     say(pid, sizeof pid, "(id %d)", (int)owner.pid);
     assert_non_null(strstr(why.text, pid));
     assert_non_null(strstr(why.text, "RECLAIM_DATA_DIR"));
-    expect_answer(owner.url, "SELECT 1", "1"); /* the first one took no harm */
+    expect_answer(owner.url, "SELECT 1", "1"); /* the first one still works */
     kill_owner(&owner);
     stop(start(scene.data_dir));
 }
@@ -96,7 +96,7 @@ static void a_backend_that_outlives_everyone_is_ended(void **state)
 {
     (void)state;
     struct owner owner = start_owner(scene.data_dir);
-    PGconn *busy = keep_busy(owner.url, deep_in_a_statement);
+    PGconn *busy = keep_busy(owner.url, long_statement);
     kill(owner.server, SIGKILL);
     kill_owner(&owner);
     struct cluster *c = start(scene.data_dir);
@@ -105,7 +105,7 @@ static void a_backend_that_outlives_everyone_is_ended(void **state)
     PQfinish(busy);
 }
 
-/* Tends until the server answers again; how often tending found it down. */
+/* Calls cluster_tend() until the server is ready again; returns how often it was down. */
 static int tend_until_it_answers(struct cluster *c)
 {
     int down = 0;
@@ -142,7 +142,7 @@ static void a_backend_that_outlives_its_server_does_not_stop_the_restart(void **
 {
     (void)state;
     struct cluster *c = start(scene.data_dir);
-    PGconn *busy = keep_busy(cluster_url(c), deep_in_a_statement);
+    PGconn *busy = keep_busy(cluster_url(c), long_statement);
     kill(cluster_pid(c), SIGKILL);
     while (PQping(cluster_url(c)) == PQPING_OK)
         usleep(1000);
@@ -192,7 +192,7 @@ static void a_server_that_cannot_start_says_why(void **state)
     assert_non_null(strstr(why.text, "server.log"));
 }
 
-/* Writes `pid` where the server's own would stand, in files of the server's user. */
+/* Writes `pid` in place of the server's to its lock files, owned by the server's user. */
 static void forge_lock_files(pid_t pid)
 {
     static const char *const names[] = {"data/postmaster.pid", "sockets/.s.PGSQL.5432.lock"};
@@ -219,24 +219,24 @@ static void lock_files_that_name_a_stranger_are_removed(void **state)
     struct stat home;
     say(path, sizeof path, "%s/postgres", scene.data_dir);
     assert_int_equal(stat(path, &home), 0);
-    pid_t stranger = fork();
-    if (stranger == 0) {
+    pid_t other_process = fork();
+    if (other_process == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (geteuid() == 0 && setuid(home.st_uid) != 0)
             _exit(1);
         for (;;)
             pause();
     }
-    forge_lock_files(stranger);
+    forge_lock_files(other_process);
     char url[256];
     assert_int_equal(cluster_attach(scene.data_dir, url, sizeof url, NULL), ERR_MISSING);
     struct cluster *c = start(scene.data_dir);
     expect_answer(cluster_url(c), "SELECT 1", "1");
-    assert_int_equal(kill(stranger, SIGKILL), 0); /* it took no harm until now */
-    assert_int_equal(waitpid(stranger, NULL, 0), stranger);
+    assert_int_equal(kill(other_process, SIGKILL), 0); /* it was still running */
+    assert_int_equal(waitpid(other_process, NULL, 0), other_process);
     stop(c);
 
-    forge_lock_files(stranger); /* now of a process that is gone */
+    forge_lock_files(other_process); /* now of a process that has ended */
     stop(start(scene.data_dir));
 }
 

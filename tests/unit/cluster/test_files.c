@@ -1,4 +1,4 @@
-/* What a cluster is made of, where its files lie and whose they are. */
+/* A cluster's files: their contents, paths and owners. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -83,7 +83,7 @@ static void the_server_inherits_nothing(void **state)
     sigset_t all, before;
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
-    signal(SIGXCPU, SIG_IGN); /* one that PostgreSQL itself does nothing about */
+    signal(SIGXCPU, SIG_IGN); /* PostgreSQL does not handle this signal */
 
     struct cluster *c = start(scene.data_dir);
     pid_t pid = cluster_pid(c);
@@ -108,7 +108,7 @@ static void the_server_inherits_nothing(void **state)
     unsetenv("RECLAIM_SECRET_KEY");
     unsetenv("PGPORT");
     close(fd);
-    /* Nor do blocked signals keep it from a fast shutdown. */
+    /* Blocked signals do not prevent its fast shutdown. */
     say(path, sizeof path, "%s/postgres", scene.data_dir);
     read_log(path, text, sizeof text);
     assert_non_null(strstr(text, "received fast shutdown request"));
@@ -148,7 +148,7 @@ static void a_path_too_long_for_a_socket_is_fine(void **state)
     assert_int_equal(stat(sockets, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0700);
 
-    kill_owner(&owner); /* leaves the folder, which the next start takes over */
+    kill_owner(&owner); /* leaves the folder, which the next start reuses */
     struct cluster *c = start(long_dir);
     assert_non_null(strstr(cluster_url(c), sockets));
     expect_answer(cluster_url(c), "SELECT 1", "1");
@@ -210,7 +210,7 @@ static void out_of_reach_for_postgres_the_files_lie_elsewhere(void **state)
 {
     (void)state;
     if (geteuid() != 0)
-        skip(); /* only root runs PostgreSQL as somebody else */
+        skip(); /* only root runs PostgreSQL as another user */
     char none[8], note[PATH_MAX], home[PATH_MAX], path[PATH_MAX], url[256];
     assert_int_equal(chmod(scene.base, 0700), 0);
     struct cluster *c = start(scene.data_dir);
@@ -223,7 +223,7 @@ static void out_of_reach_for_postgres_the_files_lie_elsewhere(void **state)
     assert_string_equal(url, cluster_url(c));
     stop(c);
 
-    assert_int_equal(chmod(scene.base, 0711), 0); /* within reach now, but there it lies */
+    assert_int_equal(chmod(scene.base, 0711), 0); /* accessible now, but the cluster stays where it is */
     c = start(scene.data_dir);
     assert_false(cluster_is_new(c));
     expect_answer(cluster_url(c), "SELECT n FROM kept", "7");
@@ -232,14 +232,14 @@ static void out_of_reach_for_postgres_the_files_lie_elsewhere(void **state)
     remove_tree(home);
     say(path, sizeof path, "%s/postgres", scene.data_dir);
     assert_false(exists(path));
-    (void)rmdir(HOMES_OF_ROOT); /* unless someone else's is there */
+    (void)rmdir(HOMES_OF_ROOT); /* unless it contains another cluster */
 }
 
 static void a_cluster_fallen_out_of_reach_is_not_replaced_by_an_empty_one(void **state)
 {
     (void)state;
     if (geteuid() != 0)
-        skip(); /* only root runs PostgreSQL as somebody else */
+        skip(); /* only root runs PostgreSQL as another user */
     stop(start(scene.data_dir));
     assert_int_equal(chmod(scene.base, 0700), 0);
     struct cluster *c;
@@ -252,7 +252,7 @@ static void root_runs_another_users_cluster_as_that_user(void **state)
 {
     (void)state;
     if (geteuid() != 0)
-        skip(); /* only root runs PostgreSQL as somebody else */
+        skip(); /* only root runs PostgreSQL as another user */
     assert_int_equal(chown(scene.base, NOBODY, NOBODY), 0);
     pid_t pid = fork();
     if (pid == 0) {
@@ -274,7 +274,7 @@ static void root_runs_another_users_cluster_as_that_user(void **state)
     assert_int_equal(server.st_uid, NOBODY);
     stop(c);
 
-    pid = fork(); /* and the user can have it back */
+    pid = fork(); /* the user can start it again */
     if (pid == 0) {
         if (!become_nobody() || cluster_start(scene.data_dir, &c, NULL) != OK)
             _exit(1);
