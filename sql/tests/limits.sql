@@ -1,4 +1,4 @@
--- Limits by the book, on a clock that stands until it is moved.
+-- Limits by a plain count of requests, on a clock that stands until it is moved.
 BEGIN;
 SELECT plan(116);
 

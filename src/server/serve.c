@@ -31,7 +31,7 @@
 #include "settings/keys.h"
 #include "work/leader.h"
 
-#define QUEUE_ROOM 16384
+#define QUEUE_CAPACITY 16384
 #define REQUEST_DEADLINE_NS (10 * NS_PER_S)
 #define IDLE_NS (75 * NS_PER_S)
 /* `reclaim freeze` leaves hanging up to the servers, and calls must end within a second. */
@@ -259,11 +259,13 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
 }
 
 /* Starts everything that needs the database, once it has been checked. */
-static enum err open_rooms(struct app *app, const char *url, const char *direct, struct why *why)
+static enum err open_features(struct app *app, const char *url, const char *direct, struct why *why)
 {
     const struct settings *s = settings_now(app);
-    struct pool_config pool = {
-        .url = url, .prepare = s->prepare, .connections = (int)s->database_connections, .queue_capacity = QUEUE_ROOM};
+    struct pool_config pool = {.url = url,
+                               .prepare = s->prepare,
+                               .connections = (int)s->database_connections,
+                               .queue_capacity = QUEUE_CAPACITY};
     struct duty duties[] = {{"prune", PRUNE_EVERY_NS, prune, app},
                             {"subscriptions", SUBSCRIPTIONS_EVERY_NS, subscriptions_charge_due, app},
                             {"farewell", FORGET_EVERY_NS, last_mail_prune, NULL}};
@@ -297,7 +299,7 @@ static enum err bring_database_up(struct app *app, struct why *why)
         (e = database_check_statements(pg, &app->orphans, why)) ||
         (e = database_guard_ownership(pg, s->ownership.at, s->ownership.count, &app->orphans, why)))
         return e;
-    return open_rooms(app, url, direct, why);
+    return open_features(app, url, direct, why);
 }
 
 /* Tries until the database is reachable; meanwhile requests are answered with 503. Logs each new reason once. */
@@ -377,7 +379,7 @@ static void raise_file_limit(const struct settings *s)
 }
 
 /* Reads the keys of tokens and starts the authenticator. */
-static enum err open_who(struct app *app, const struct settings *s, struct why *why)
+static enum err open_authenticator(struct app *app, const struct settings *s, struct why *why)
 {
     enum err e = settings_token_keys(s, &app->keys.tokens, &app->tokens, why);
     if (e)
@@ -416,7 +418,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     if (!(app->admission = admission_new()))
         return why_set(why, ERR_MEMORY, "no memory for the limits");
     configure_limits(app, s);
-    if ((e = keys_read(s, &app->keys, why)) || (e = open_who(app, s, why)) || (e = open_post(app, s, why)))
+    if ((e = keys_read(s, &app->keys, why)) || (e = open_authenticator(app, s, why)) || (e = open_post(app, s, why)))
         return e;
     if (!(app->hangup = hangup_new(s->switch_rpc_url)))
         return why_set(why, ERR_MEMORY, "no memory for calls");

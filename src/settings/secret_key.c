@@ -20,7 +20,7 @@ struct key_file {
 };
 
 /* The key in URL-safe base64 without padding: 43 characters and a NUL. */
-#define KEY_ROOM sodium_base64_ENCODED_LEN(KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
+#define KEY_TEXT_SIZE sodium_base64_ENCODED_LEN(KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING)
 
 /* Creates every missing directory of the path. As root the last one can be entered by others, since the embedded cluster
  * runs as another user. */
@@ -92,11 +92,11 @@ static enum err write_key(const struct key_file *p, const char *key)
 static enum err make_key(const struct key_file *p, struct why *why)
 {
     unsigned char bytes[KEY_BYTES];
-    char key[KEY_ROOM + 1];
+    char key[KEY_TEXT_SIZE + 1];
     random_bytes(bytes, sizeof bytes);
-    sodium_bin2base64(key, KEY_ROOM, bytes, sizeof bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
-    key[KEY_ROOM - 1] = '\n';
-    key[KEY_ROOM] = '\0';
+    sodium_bin2base64(key, KEY_TEXT_SIZE, bytes, sizeof bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+    key[KEY_TEXT_SIZE - 1] = '\n';
+    key[KEY_TEXT_SIZE] = '\0';
     enum err e = write_key(p, key);
     if (e)
         e = why_set(why, e, "cannot make the key \"%s/%s\": %s", p->data_dir, p->name, strerror(errno));

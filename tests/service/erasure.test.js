@@ -1,4 +1,4 @@
-// Deleting at an admin's word, and that afterwards nothing personal is left anywhere.
+// Deleting by an admin, and that afterwards nothing personal is left anywhere.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

@@ -1,6 +1,6 @@
 /* A local server with scripted replies: HTTP like a mail provider's API, or SMTP. */
-#ifndef TESTS_HTTP_FAKE_H
-#define TESTS_HTTP_FAKE_H
+#ifndef TESTS_CLIENT_FAKE_H
+#define TESTS_CLIENT_FAKE_H
 
 #include <stddef.h>
 #include <stdint.h>

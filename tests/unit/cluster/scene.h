@@ -1,6 +1,6 @@
 /* Private clusters that tests kill, move and restart; shared by the tests of the cluster. */
-#ifndef TESTS_PG_CLUSTER_SCENE_H
-#define TESTS_PG_CLUSTER_SCENE_H
+#ifndef TESTS_CLUSTER_SCENE_H
+#define TESTS_CLUSTER_SCENE_H
 
 #include <limits.h>
 #include <stdbool.h>
