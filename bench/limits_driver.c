@@ -139,7 +139,7 @@ static void *keep_asking(void *context)
 static void await_database(const struct instance *in)
 {
     int64_t until_ns = clock_ns() + START_NS;
-    while (pool_look(in->pool).connected < in->plan->connections || !admission_is_listening(in->admission)) {
+    while (pool_read_state(in->pool).connected < in->plan->connections || !admission_is_listening(in->admission)) {
         if (clock_ns() > until_ns)
             fail("cannot begin", "no database");
         nanosleep(&(struct timespec){.tv_nsec = 5 * NS_PER_MS}, NULL);

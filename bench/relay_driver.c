@@ -19,7 +19,7 @@ static noreturn void fail(const char *what, const char *why)
 
 static void publish(struct broker *b, const char *body, int64_t count)
 {
-    static enum fate fates[BROKER_BATCH_MAX];
+    static enum publish_result results[BROKER_BATCH_MAX];
     struct why why = {""};
     char id[37];
     random_uuid(id);
@@ -34,10 +34,10 @@ static void publish(struct broker *b, const char *body, int64_t count)
         if (broker_publish(b, &m, &why))
             fail("publishing", why.text);
     }
-    if (broker_settle(b, fates, (size_t)count, CONFIRM_NS, &why))
+    if (broker_await_confirms(b, results, (size_t)count, CONFIRM_NS, &why))
         fail("confirms", why.text);
     for (int64_t i = 0; i < count; i++)
-        if (fates[i] != FATE_TAKEN)
+        if (results[i] != PUBLISH_CONFIRMED)
             fail("confirms", "an event was returned or refused");
 }
 

@@ -50,7 +50,7 @@ void ip_format(const struct ip *ip, char into[IP_TEXT_MAX])
         inet_ntop(AF_INET6, ip->bytes, into, IP_TEXT_MAX);
 }
 
-struct ip ip_neighbourhood(const struct ip *ip)
+struct ip ip_network(const struct ip *ip)
 {
     struct ip near = *ip;
     if (!ip_is_v4(ip))

@@ -118,7 +118,7 @@ static void send_to_kamailio(const struct phone_switch *at, struct client *clien
         (struct client_call){.url = body.at ? at->url : "", /* no memory: an empty URL makes the request fail */
                              .headers = headers,
                              .body = body,
-                             .patience_ns = PATIENCE_NS,
+                             .limit_ns = PATIENCE_NS,
                              .done = call_done};
     client_send(client, &request->call);
 }
@@ -165,7 +165,7 @@ enum err kamailio_version(const char *url, int64_t deadline_ns, char ret[128], s
     g.call = (struct client_call){.url = url,
                                   .headers = headers,
                                   .body = buf_str(&body),
-                                  .patience_ns = deadline_ns - clock_ns(),
+                                  .limit_ns = deadline_ns - clock_ns(),
                                   .done = version_received};
     client_send(client, &g.call);
     while (!g.done)

@@ -229,7 +229,7 @@ enum err calls_open(struct calls *context, struct pool *pool)
                                                              .most = BATCH_MOST,
                                                              .capacity = BATCH_WAITING_MOST,
                                                              .in_flight = 4,
-                                                             .patience_ns = BATCH_NS,
+                                                             .limit_ns = BATCH_NS,
                                                              .context = context,
                                                              .run = run_batch,
                                                              .done = batch_done});

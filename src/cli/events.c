@@ -242,11 +242,13 @@ static enum err send_again(struct broker *out, const struct broker_delivery *d, 
                                .content_type = d->content_type[0] ? d->content_type : NULL,
                                .id = d->id,
                                .body = d->body};
-    enum fate fate;
+    enum publish_result publish_result;
     enum err e = broker_publish(out, &m, why);
-    if (e || (e = broker_settle(out, &fate, 1, CONFIRM_NS, why)))
+    if (e || (e = broker_await_confirms(out, &publish_result, 1, CONFIRM_NS, why)))
         return e;
-    return fate == FATE_TAKEN ? OK : why_set(why, ERR_CLOSED, "the queue " RECEIPTS_QUEUE " accepts no messages");
+    return publish_result == PUBLISH_CONFIRMED
+               ? OK
+               : why_set(why, ERR_CLOSED, "the queue " RECEIPTS_QUEUE " accepts no messages");
 }
 
 /* A receipt that is refused again returns to the queue with a new id, so only as many are taken as there were at the start. */

@@ -94,7 +94,7 @@ static enum err add_tier(struct command_context *c, struct report *r, const stru
         add_off(r);
         return OK;
     }
-    enum err e = limits_look(c->pg, counted, limit, clock_ns() + DATABASE_DEADLINE_NS, &state);
+    enum err e = limit_read_state(c->pg, counted, limit, clock_ns() + DATABASE_DEADLINE_NS, &state);
     if (e)
         return e;
     int64_t left = state.count < limit->requests ? limit->requests - state.count : 0;

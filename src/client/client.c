@@ -197,7 +197,7 @@ static CURLcode set_all(const struct client *c, struct client_call *call, const 
     SET(CURLOPT_FRESH_CONNECT, 1L);
     SET(CURLOPT_FORBID_REUSE, 1L);
     SET(CURLOPT_QUICK_EXIT, 1L); /* otherwise a hanging name look-up would block the thread beyond the time limit */
-    SET(CURLOPT_TIMEOUT_MS, call->patience_ns > NS_PER_MS ? (long)(call->patience_ns / NS_PER_MS) : 1L);
+    SET(CURLOPT_TIMEOUT_MS, call->limit_ns > NS_PER_MS ? (long)(call->limit_ns / NS_PER_MS) : 1L);
     SET(CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     SET(CURLOPT_USERAGENT, USER_AGENT);
     SET(CURLOPT_WRITEFUNCTION, receive);

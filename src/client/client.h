@@ -22,7 +22,7 @@ struct client_call { /* embedded in the caller's struct; not used by the client 
     const char *const *headers;     /* "Name: value", NULL-terminated; NULL for none */
     struct str body;                /* sent with POST; absent: GET. For SMTP the message */
     const char *sender, *recipient; /* SMTP's envelope: addresses without names; NULL for HTTP */
-    int64_t patience_ns;            /* time limit of the whole call, from client_send() */
+    int64_t limit_ns;               /* time limit of the whole call, from client_send() */
     void (*done)(struct client_call *call);
 
     /* The members below are set when `done` is called. */

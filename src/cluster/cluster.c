@@ -234,7 +234,7 @@ static void restart(struct cluster *c)
         log_error("database cluster restart failed", F_STR("why", why.text));
 }
 
-bool cluster_tend(struct cluster *c)
+bool cluster_restart_if_ended(struct cluster *c)
 {
     int status;
     if (c->pid != 0) {

@@ -5,7 +5,7 @@
  * gets SIGINT when its owner ends for any reason; a start waits for a server left from before and removes a stale
  * postmaster.pid.
  *
- * Call cluster_start() and cluster_tend() on the program's first thread, which must not end: the kernel sends the
+ * Call cluster_start() and cluster_restart_if_ended() on the program's first thread, which must not end: the kernel sends the
  * server its signal when the thread that forked it ends. */
 #ifndef CLUSTER_CLUSTER_H
 #define CLUSTER_CLUSTER_H
@@ -29,7 +29,7 @@ pid_t cluster_pid(const struct cluster *c);
 
 /* Called whenever a child may have ended and at least once a second: reaps the server and restarts it if it ended, at
  * most once a second. True when it was down. */
-bool cluster_tend(struct cluster *c);
+bool cluster_restart_if_ended(struct cluster *c);
 /* A fast shutdown, an immediate one after the deadline; frees c. */
 void cluster_stop(struct cluster *c, int64_t deadline_ns);
 

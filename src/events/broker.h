@@ -54,19 +54,19 @@ struct broker_message {
     struct str body;
 };
 
-enum fate {
-    FATE_UNKNOWN,
-    FATE_TAKEN,    /* confirmed: stored in every queue it was routed to */
-    FATE_RETURNED, /* confirmed, but no queue was bound for it */
-    FATE_REFUSED,  /* negative confirm: not stored */
+enum publish_result {
+    PUBLISH_UNKNOWN,
+    PUBLISH_CONFIRMED, /* confirmed: stored in every queue it was routed to */
+    PUBLISH_RETURNED,  /* confirmed, but no queue was bound for it */
+    PUBLISH_REFUSED,   /* negative confirm: not stored */
 };
 
-/* Persistent and mandatory. At most BROKER_BATCH_MAX before the next broker_settle(). */
+/* Persistent and mandatory. At most BROKER_BATCH_MAX before the next broker_await_confirms(). */
 enum err broker_publish(struct broker *b, const struct broker_message *m, struct why *why) MUST_CHECK;
-/* Waits for the confirms of all messages published since the last call; fates are in that order. On an error the
- * rest are FATE_UNKNOWN and the connection is closed. */
-enum err broker_settle(struct broker *b, enum fate *fates, size_t count, int64_t patience_ns,
-                       struct why *why) MUST_CHECK;
+/* Waits for the confirms of all messages published since the last call; results are in that order. On an error the
+ * rest are PUBLISH_UNKNOWN and the connection is closed. */
+enum err broker_await_confirms(struct broker *b, enum publish_result *results, size_t count, int64_t limit_ns,
+                               struct why *why) MUST_CHECK;
 
 struct broker_delivery {
     uint64_t tag;
@@ -80,7 +80,7 @@ struct broker_delivery {
 /* Up to `prefetch` messages are delivered ahead; each must be acknowledged. */
 enum err broker_consume(struct broker *b, const char *queue, uint16_t prefetch, struct why *why) MUST_CHECK;
 /* The next message of the consumed queue; ERR_TIMEOUT if none arrived in time. */
-enum err broker_next(struct broker *b, int64_t patience_ns, struct broker_delivery *ret, struct why *why) MUST_CHECK;
+enum err broker_next(struct broker *b, int64_t limit_ns, struct broker_delivery *ret, struct why *why) MUST_CHECK;
 /* One message of a queue, without a consumer; ERR_MISSING if it is empty. Unless acknowledged, it is requeued when the
  * connection ends. */
 enum err broker_get(struct broker *b, const char *queue, struct broker_delivery *ret, struct why *why) MUST_CHECK;

@@ -54,12 +54,12 @@ static void read_properties(const amqp_message_t *m, struct broker_delivery *d)
     d->body = (struct str){m->body.len ? m->body.bytes : "", m->body.len};
 }
 
-enum err broker_next(struct broker *b, int64_t patience_ns, struct broker_delivery *ret, struct why *why)
+enum err broker_next(struct broker *b, int64_t limit_ns, struct broker_delivery *ret, struct why *why)
 {
     amqp_envelope_t *envelope = calloc(1, sizeof *envelope);
     if (!envelope)
         return why_set(why, ERR_MEMORY, "no memory for a message");
-    struct timeval patience = broker_timeval(patience_ns);
+    struct timeval patience = broker_timeval(limit_ns);
     amqp_maybe_release_buffers(b->connection);
     amqp_rpc_reply_t reply = amqp_consume_message(b->connection, envelope, &patience, 0);
     if (reply.reply_type == AMQP_RESPONSE_NORMAL) {

@@ -43,7 +43,7 @@ enum err broker_publish(struct broker *b, const struct broker_message *m, struct
 
 struct confirming {
     struct broker *b;
-    enum fate *fates;
+    enum publish_result *results;
     size_t count, open; /* all, and those unconfirmed */
     size_t below;       /* all before this one are confirmed: "multiple" starts here */
     size_t next_return; /* messages are returned in the order of publishing */
@@ -51,15 +51,16 @@ struct confirming {
     int64_t deadline_ns;
 };
 
-static void confirm_one(struct confirming *s, size_t i, enum fate fate)
+static void confirm_one(struct confirming *s, size_t i, enum publish_result publish_result)
 {
-    if (s->fates[i] == FATE_UNKNOWN)
-        s->fates[i] = fate;
+    if (s->results[i] == PUBLISH_UNKNOWN)
+        s->results[i] = publish_result;
     s->open--;
 }
 
 /* False for a tag that was not published in this batch. */
-static bool confirm_tag(struct confirming *s, uint64_t tag, bool multiple, bool *confirmed, enum fate fate)
+static bool confirm_tag(struct confirming *s, uint64_t tag, bool multiple, bool *confirmed,
+                        enum publish_result publish_result)
 {
     if (tag < s->b->first_tag || tag >= s->b->first_tag + s->count)
         return false;
@@ -68,7 +69,7 @@ static bool confirm_tag(struct confirming *s, uint64_t tag, bool multiple, bool 
         if (confirmed[i])
             continue;
         confirmed[i] = true;
-        confirm_one(s, i, fate);
+        confirm_one(s, i, publish_result);
     }
     while (s->below < s->count && confirmed[s->below])
         s->below++;
@@ -84,7 +85,7 @@ static enum err read_returned(struct confirming *s, const amqp_frame_t *header)
         size_t i = (s->next_return + n) % s->count;
         if (!str_eq(id, str_of(s->b->ids[i])))
             continue;
-        s->fates[i] = FATE_RETURNED;
+        s->results[i] = PUBLISH_RETURNED;
         s->next_return = i + 1;
         return OK;
     }
@@ -98,10 +99,10 @@ static enum err read_method(struct confirming *s, const amqp_method_t *m, bool *
     bool known = true;
     switch (m->id) {
     case AMQP_BASIC_ACK_METHOD:
-        known = confirm_tag(s, ack->delivery_tag, ack->multiple, confirmed, FATE_TAKEN);
+        known = confirm_tag(s, ack->delivery_tag, ack->multiple, confirmed, PUBLISH_CONFIRMED);
         break;
     case AMQP_BASIC_NACK_METHOD:
-        known = confirm_tag(s, nack->delivery_tag, nack->multiple, confirmed, FATE_REFUSED);
+        known = confirm_tag(s, nack->delivery_tag, nack->multiple, confirmed, PUBLISH_REFUSED);
         break;
     case AMQP_BASIC_RETURN_METHOD: /* its header follows */
         break;
@@ -128,14 +129,15 @@ static enum err read_frame(struct confirming *s, const amqp_frame_t *frame, bool
     }
 }
 
-enum err broker_settle(struct broker *b, enum fate *fates, size_t count, int64_t patience_ns, struct why *why)
+enum err broker_await_confirms(struct broker *b, enum publish_result *results, size_t count, int64_t limit_ns,
+                               struct why *why)
 {
     bool confirmed[BROKER_BATCH_MAX] = {false};
     if (!b->connection || count != b->next_tag - b->first_tag)
         return why_set(why, ERR_CLOSED, "no connection");
-    struct confirming s = {.b = b, .fates = fates, .count = count, .open = count};
-    s.deadline_ns = clock_ns() + patience_ns;
-    memset(fates, 0, count * sizeof *fates);
+    struct confirming s = {.b = b, .results = results, .count = count, .open = count};
+    s.deadline_ns = clock_ns() + limit_ns;
+    memset(results, 0, count * sizeof *results);
     while (s.open > 0 || s.body_left > 0) {
         amqp_frame_t frame;
         struct timeval left = broker_timeval(s.deadline_ns - clock_ns());

@@ -77,13 +77,14 @@ static enum err move_to_dead_letters(struct receipts *r, const struct broker_del
                                .id = id,
                                .reason = reason,
                                .body = d->body};
-    enum fate fate;
+    enum publish_result publish_result;
     enum err e = broker_is_up(r->out) ? broker_check(r->out) : ERR_CLOSED;
     if (e && (e = broker_connect(r->out, why)))
         return e;
-    if ((e = broker_publish(r->out, &m, why)) || (e = broker_settle(r->out, &fate, 1, CONFIRM_NS, why)))
+    if ((e = broker_publish(r->out, &m, why)) ||
+        (e = broker_await_confirms(r->out, &publish_result, 1, CONFIRM_NS, why)))
         return e;
-    if (fate != FATE_TAKEN)
+    if (publish_result != PUBLISH_CONFIRMED)
         return why_set(why, ERR_CLOSED, "the queue " RECEIPTS_DEAD_QUEUE " is missing or does not accept messages");
     log_warn("receipt refused", F_STR("reason", reason), F_STR("id", id));
     return OK;

@@ -48,7 +48,7 @@ struct event_batch {
     int64_t read_ns;
     int64_t positions[BATCH], age_ms[BATCH];
     char customers[BATCH][37];
-    enum fate fates[BATCH];
+    enum publish_result results[BATCH];
 };
 
 struct relay {
@@ -234,7 +234,7 @@ static enum err publish_batch(struct relay *r, const struct pg_call *rows)
 static bool follows_refused(const struct event_batch *f, int i, int first_refused)
 {
     for (int k = first_refused; k < i; k++)
-        if (f->fates[k] == FATE_REFUSED && strcmp(f->customers[k], f->customers[i]) == 0)
+        if (f->results[k] == PUBLISH_REFUSED && strcmp(f->customers[k], f->customers[i]) == 0)
             return true;
     return false;
 }
@@ -256,7 +256,7 @@ static bool collect_confirmed(struct relay *r)
     int first_refused = f->count, accepted = 0, unroutable = 0, refusals = 0;
     double waited = (double)(clock_ns() - f->read_ns) / 1e9;
     for (int i = 0; i < f->count; i++) {
-        if (f->fates[i] == FATE_REFUSED) {
+        if (f->results[i] == PUBLISH_REFUSED) {
             first_refused = i < first_refused ? i : first_refused;
             refusals++;
             continue;
@@ -264,7 +264,7 @@ static bool collect_confirmed(struct relay *r)
         if (follows_refused(f, i, first_refused))
             continue;
         array_add_i64(&r->marks, f->positions[i]);
-        if (f->fates[i] == FATE_RETURNED) {
+        if (f->results[i] == PUBLISH_RETURNED) {
             array_add_i64(&r->returns, f->positions[i]);
             unroutable++;
         }
@@ -282,7 +282,7 @@ static enum err confirm_batch(struct relay *r)
 {
     struct event_batch *f = &r->batch;
     struct why why = {""};
-    enum err e = broker_settle(r->broker, f->fates, (size_t)f->count, CONFIRM_NS, &why);
+    enum err e = broker_await_confirms(r->broker, f->results, (size_t)f->count, CONFIRM_NS, &why);
     if (e)
         return abort_batch(r, e, &why);
     bool all = collect_confirmed(r);

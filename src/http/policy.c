@@ -32,7 +32,7 @@ static enum err hop_parse(struct str hop, struct ip *ret)
     return ERR_INPUT;
 }
 
-struct ip client_behind(const struct http_policy *policy, struct ip peer, struct str forwarded)
+struct ip client_address(const struct http_policy *policy, struct ip peer, struct str forwarded)
 {
     struct ip client = peer;
     while (forwarded.len > 0 && is_proxy(policy, &client)) {

@@ -13,7 +13,7 @@ struct http_policy {
 
 /* The client's address: the right-most address of X-Forwarded-For that is not a trusted proxy. The client can forge
  * everything to the left of it. `forwarded` holds all such headers in order, joined by commas. */
-struct ip client_behind(const struct http_policy *policy, struct ip peer, struct str forwarded);
+struct ip client_address(const struct http_policy *policy, struct ip peer, struct str forwarded);
 
 /* Adds the CORS headers for this origin to the reply, including those of a preflight unless preflight_methods is 0. */
 void cors_headers(const struct http_policy *policy, struct request *rq, struct str origin, unsigned preflight_methods);

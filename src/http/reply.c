@@ -55,16 +55,16 @@ void reply_not_before(struct request *rq, int64_t at_ns)
     rq->not_before_ns = at_ns;
 }
 
-/* Shared by the request, until its reply is sent, and by the caller of reply_second_thought(). */
-struct second_thought {
+/* Shared by the request, until its reply is sent, and by the caller of reply_with_alternative(). */
+struct alternative_reply {
     atomic_int holders;
     atomic_int state;
 };
 enum { THOUGHT_OPEN, THOUGHT_CHOSEN, THOUGHT_TOO_LATE };
 
-struct second_thought *reply_second_thought(struct request *rq)
+struct alternative_reply *reply_with_alternative(struct request *rq)
 {
-    struct second_thought *second = calloc(1, sizeof *second);
+    struct alternative_reply *second = calloc(1, sizeof *second);
     struct reply *otherwise = second ? arena_take(rq->arena, sizeof *otherwise) : NULL;
     if (!otherwise) {
         free(second);
@@ -77,13 +77,13 @@ struct second_thought *reply_second_thought(struct request *rq)
     return second;
 }
 
-bool second_thought_choose(struct second_thought *second)
+bool alternative_reply_choose(struct alternative_reply *second)
 {
     int open = THOUGHT_OPEN;
     return atomic_compare_exchange_strong(&second->state, &open, THOUGHT_CHOSEN);
 }
 
-void second_thought_free(struct second_thought *second)
+void alternative_reply_free(struct alternative_reply *second)
 {
     if (second && atomic_fetch_sub(&second->holders, 1) == 1)
         free(second);
@@ -95,6 +95,6 @@ void reply_make_final(struct request *rq)
         return;
     if (atomic_exchange(&rq->second->state, THOUGHT_TOO_LATE) == THOUGHT_CHOSEN)
         rq->reply = *rq->otherwise;
-    second_thought_free(rq->second);
+    alternative_reply_free(rq->second);
     rq->second = NULL;
 }

@@ -4,7 +4,7 @@
 
 #include "http/request.h"
 
-/* Called when the reply is sent or the connection has ended: second_thought_choose() has no effect from then on. */
+/* Called when the reply is sent or the connection has ended: alternative_reply_choose() has no effect from then on. */
 void reply_make_final(struct request *rq);
 
 #endif

@@ -53,8 +53,8 @@ struct request {
     int64_t not_before_ns;                 /* the reply is not sent before; 0: no limit */
     struct hold hold;
     struct reply reply;
-    struct reply *otherwise; /* see reply_second_thought */
-    struct second_thought *second;
+    struct reply *otherwise; /* see reply_with_alternative */
+    struct alternative_reply *second;
 };
 
 /* A request header's value; absent when there is none. Only on the loop's thread, in the handler. */
@@ -83,12 +83,13 @@ void reply_not_before(struct request *rq, int64_t at_ns);
  * timing reveals nothing, and under overload they must not block other requests. */
 void reply_unhold_when_crowded(struct request *rq);
 /* Keeps the reply written so far as an alternative; the caller then writes another one. Until that is sent,
- * second_thought_choose() makes the server send the alternative instead, so that events during the hold can change the
+ * alternative_reply_choose() makes the server send the alternative instead, so that events during the hold can change the
  * reply. NULL when out of memory; nothing has changed then. */
-struct second_thought *reply_second_thought(struct request *rq) MUST_CHECK;
+struct alternative_reply *reply_with_alternative(struct request *rq) MUST_CHECK;
 /* From any thread, even after the request has ended. False when it is too late. */
-bool second_thought_choose(struct second_thought *second) MUST_CHECK;
-void second_thought_free(struct second_thought *second); /* called once, by the caller of reply_second_thought() */
+bool alternative_reply_choose(struct alternative_reply *second) MUST_CHECK;
+void alternative_reply_free(
+    struct alternative_reply *second); /* called once, by the caller of reply_with_alternative() */
 /* Passes the request back to the server: the caller must not use it afterwards. */
 void reply_send(struct request *rq, int status);
 

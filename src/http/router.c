@@ -74,7 +74,7 @@ unsigned router_find(const struct router *router, struct request *rq)
     return known;
 }
 
-void refuse_plainly(struct request *rq, int status)
+void refuse_by_status(struct request *rq, int status)
 {
     switch (status) {
     case 400:

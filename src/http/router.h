@@ -35,6 +35,6 @@ unsigned router_find(const struct router *router, struct request *rq);
 /* "POST, OPTIONS" for an Allow header. */
 struct str methods_list(struct arena *arena, unsigned known);
 /* refuse() of the "/" family: {"error":"NOT_FOUND",…}. */
-void refuse_plainly(struct request *rq, int status);
+void refuse_by_status(struct request *rq, int status);
 
 #endif

@@ -135,7 +135,7 @@ void server_set_policy(struct server *server, const struct http_policy *policy)
     atomic_store(&server->policy, policy);
 }
 
-struct server_state server_look(const struct server *server)
+struct server_state server_read_state(const struct server *server)
 {
     struct server_state state = {0};
     for (int i = 0; i < server->config.loops; i++) {

@@ -37,6 +37,6 @@ struct server_state {
     int working; /* requests whose reply is not ready */
     int held;    /* replies waiting for their release time */
 };
-struct server_state server_look(const struct server *server);
+struct server_state server_read_state(const struct server *server);
 
 #endif

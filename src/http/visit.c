@@ -95,7 +95,7 @@ static struct ip client_of(struct visit *visit)
         return peer;
     AUTO(buf) struct buf forwarded = buf_new(REQUEST_BODY_MAX);
     MHD_get_connection_values(visit->connection, MHD_HEADER_KIND, gather_forwarded, &forwarded);
-    return client_behind(policy, peer, buf_str(&forwarded));
+    return client_address(policy, peer, buf_str(&forwarded));
 }
 
 static void set_deadline(struct MHD_Connection *connection, int64_t ns)

@@ -313,7 +313,7 @@ enum err admission_open(struct admission *a, const char *direct_url, struct pool
                                   .most = BATCH_MOST,
                                   .capacity = WAITING_MOST,
                                   .in_flight = 1,
-                                  .patience_ns = TIMEOUT_NS,
+                                  .limit_ns = TIMEOUT_NS,
                                   .context = a,
                                   .run = decide,
                                   .done = batch_done};

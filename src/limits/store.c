@@ -59,8 +59,8 @@ enum err limits_prune(struct pg *pg, const struct tier_table *tiers, int64_t dea
     return pg_trip(pg, calls, count, deadline_ns);
 }
 
-enum err limits_look(struct pg *pg, const struct counted *c, const struct limit *limit, int64_t deadline_ns,
-                     struct limit_state *ret)
+enum err limit_read_state(struct pg *pg, const struct counted *c, const struct limit *limit, int64_t deadline_ns,
+                          struct limit_state *ret)
 {
     char key[COUNTED_KEY_MAX];
     counted_key(c, key);

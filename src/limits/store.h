@@ -12,8 +12,8 @@ struct limit_state {
     int64_t count;   /* within the window */
     int64_t wait_us; /* until another request is admitted; 0: now */
 };
-enum err limits_look(struct pg *pg, const struct counted *c, const struct limit *limit, int64_t deadline_ns,
-                     struct limit_state *ret) MUST_CHECK;
+enum err limit_read_state(struct pg *pg, const struct counted *c, const struct limit *limit, int64_t deadline_ns,
+                          struct limit_state *ret) MUST_CHECK;
 /* Deletes a key's counts in the database and, through a notification, its cached refusals in every instance. */
 enum err limits_reset(struct pg *pg, const struct counted *c, int64_t deadline_ns) MUST_CHECK;
 

@@ -51,7 +51,7 @@ static struct digest subject_of(const struct digest *key, const struct ip *clien
 
 struct counted counted_by_ip(enum tier tier, const struct digest *key, const struct ip *client)
 {
-    struct ip subject = ip_neighbourhood(client);
+    struct ip subject = ip_network(client);
     return (struct counted){tier, subject_of(key, &subject)};
 }
 

@@ -96,7 +96,7 @@ static enum err begin(struct delivery *d)
                                   .most = BATCH_MOST,
                                   .capacity = WAITING_MOST,
                                   .in_flight = 1,
-                                  .patience_ns = post->try_ns,
+                                  .limit_ns = post->try_ns,
                                   .context = post,
                                   .run = put,
                                   .done = put_done};

@@ -88,7 +88,7 @@ static void mails_read(struct job *job, enum err e)
 {
     struct view *view = OWNER_OF(job, struct view, job);
     if (e)
-        refuse_plainly(view->rq, 503);
+        refuse_by_status(view->rq, 503);
     reply_send(view->rq, e ? 503 : 200);
 }
 
@@ -102,7 +102,7 @@ static void show(struct request *rq, bool as_json)
         if (pool && pool_submit(pool, &view->job) == OK)
             return;
     }
-    refuse_plainly(rq, 503);
+    refuse_by_status(rq, 503);
     reply_send(rq, 503);
 }
 

@@ -48,7 +48,7 @@ static enum err begin_call(struct delivery *d)
     d->body = buf_new(2 * MAIL_BYTES_MAX);
     p->write(d, &d->body);
     struct str body = buf_str(&d->body);
-    d->call = (struct client_call){.url = p->url, .body = body, .patience_ns = d->post->try_ns, .done = call_done};
+    d->call = (struct client_call){.url = p->url, .body = body, .limit_ns = d->post->try_ns, .done = call_done};
     if (!body.at || d->mail.text.failed || d->mail.html.failed) {
         buf_free(&d->body);
         return ERR_MEMORY;

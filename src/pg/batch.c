@@ -64,7 +64,7 @@ static enum err submit_batch(struct batch *b)
     }
     run->busy = true;
     run->count = 0;
-    run->job.deadline_ns = clock_ns() + b->config.patience_ns;
+    run->job.deadline_ns = clock_ns() + b->config.limit_ns;
     pthread_mutex_unlock(&b->lock);
 
     enum err e = pool_submit(b->config.pool, &run->job);

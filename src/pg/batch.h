@@ -13,10 +13,10 @@ struct batch_item { /* embedded in the caller's struct */
 
 struct batch_config {
     struct pool *pool;
-    size_t most;         /* items in one batch */
-    size_t capacity;     /* of the waiting list; batch_add() returns ERR_FULL beyond it */
-    int in_flight;       /* at most 4 */
-    int64_t patience_ns; /* time limit of a batch, from its submission */
+    size_t most;      /* items in one batch */
+    size_t capacity;  /* of the waiting list; batch_add() returns ERR_FULL beyond it */
+    int in_flight;    /* at most 4 */
+    int64_t limit_ns; /* time limit of a batch, from its submission */
     void *context;
     /* Called on a worker for all items of a batch; again with the same items after ERR_CONFLICT. */
     enum err (*run)(void *context, struct pg *pg, struct batch_item **items, size_t count);

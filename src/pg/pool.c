@@ -328,7 +328,7 @@ enum err pool_submit(struct pool *pool, struct job *job)
     return e;
 }
 
-struct pool_state pool_look(struct pool *pool)
+struct pool_state pool_read_state(struct pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     struct pool_state state = pool->state;

@@ -38,6 +38,6 @@ struct pool_state {
     size_t queued;
     uint64_t retries, reconnects;
 };
-struct pool_state pool_look(struct pool *pool);
+struct pool_state pool_read_state(struct pool *pool);
 
 #endif

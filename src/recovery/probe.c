@@ -194,8 +194,8 @@ static void batch_done(void *context, struct batch_item *item, enum err e)
     log_correlate(q->rq->correlation_id);
     if (!q->answered && e != ERR_CLOSED && e != ERR_TIMEOUT) {
         counter_add(&alone_total, 1);
-        int64_t patience_ns = LOOKUP_NS + atomic_load(&probe->timeout_ms) * NS_PER_MS;
-        q->job = (struct job){look_up_alone, looked_up_alone, clock_ns() + patience_ns, q->rq->correlation_id};
+        int64_t limit_ns = LOOKUP_NS + atomic_load(&probe->timeout_ms) * NS_PER_MS;
+        q->job = (struct job){look_up_alone, looked_up_alone, clock_ns() + limit_ns, q->rq->correlation_id};
         if (pool_submit(probe->pool, &q->job) == OK)
             return;
     }
@@ -293,7 +293,7 @@ enum err probe_open(struct probe *probe, struct pool *pool)
                                                             .most = BATCH_MOST,
                                                             .capacity = WAITING_MOST,
                                                             .in_flight = 2,
-                                                            .patience_ns = LOOKUP_NS,
+                                                            .limit_ns = LOOKUP_NS,
                                                             .context = probe,
                                                             .run = look_up_batch,
                                                             .done = batch_done});

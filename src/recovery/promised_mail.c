@@ -36,7 +36,7 @@ static void answer_withdrawn(struct code_withdrawal *withdrawal)
  * It outlives the flow and the request; freed by its last step. */
 struct success {
     struct mail_revocable mail;
-    struct second_thought *refusal;
+    struct alternative_reply *refusal;
     struct cleanup *context;
     struct code_withdrawal withdrawal;
 };
@@ -47,7 +47,7 @@ static void free_withdrawn(struct code_withdrawal *withdrawal);
 
 static void success_free(struct success *s)
 {
-    second_thought_free(s->refusal);
+    alternative_reply_free(s->refusal);
     free(s);
 }
 
@@ -63,7 +63,7 @@ static struct success *success_new(struct flow *f)
     s->withdrawal = (struct code_withdrawal){.log_id = f->log_id, .done = free_withdrawn};
     memcpy(s->withdrawal.email_hash, f->subject.email_hash, sizeof s->withdrawal.email_hash);
     flow_write_mail_failed(f);
-    if (!(s->refusal = reply_second_thought(rq))) {
+    if (!(s->refusal = reply_with_alternative(rq))) {
         free(s);
         return NULL;
     }
@@ -83,7 +83,7 @@ static struct mail_revocable *answer_revocably(struct flow *f)
 static bool revoke(struct mail_revocable *mail)
 {
     struct success *s = OWNER_OF(mail, struct success, mail);
-    bool in_time = second_thought_choose(s->refusal);
+    bool in_time = alternative_reply_choose(s->refusal);
     flow_count_outcome(BODY_REQUEST_CODE, in_time ? (int)CLEANUP_MAIL_FAILED : (int)CODE_SENT);
     if (in_time)
         code_withdraw(&s->withdrawal, atomic_load(&s->context->pool));

@@ -2,7 +2,7 @@
 
 #include "base/metrics.h"
 
-static const struct family plain[] = {{.prefix = "/", .refuse = refuse_plainly}};
+static const struct family plain[] = {{.prefix = "/", .refuse = refuse_by_status}};
 
 static void livez(struct request *rq)
 {
@@ -18,7 +18,7 @@ static void readyz(struct request *rq)
         reply_body(rq, "application/json", STR("{\"status\":\"draining\"}"));
     else if (!pool)
         reply_body(rq, "application/json", STR("{\"status\":\"starting\"}"));
-    else if (pool_look(pool).connected == 0)
+    else if (pool_read_state(pool).connected == 0)
         reply_body(rq, "application/json", STR("{\"status\":\"database_down\"}"));
     else {
         reply_body(rq, "application/json", STR("{\"status\":\"ready\"}"));
@@ -34,7 +34,7 @@ static void metrics(struct request *rq)
     metrics_render(&out);
     struct str text = arena_copy(rq->arena, buf_str(&out));
     if (out.failed || !text.at) {
-        refuse_plainly(rq, 503);
+        refuse_by_status(rq, 503);
         reply_send(rq, 503);
         return;
     }

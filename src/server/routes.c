@@ -7,7 +7,7 @@ static void openapi(struct request *rq)
 {
     const struct embedded *description = embedded_find("openapi/openapi.json");
     if (!description) {
-        refuse_plainly(rq, 404);
+        refuse_by_status(rq, 404);
         reply_send(rq, 404);
         return;
     }
@@ -109,7 +109,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     furnish(r, contract, s, needs);
     r->families[0] = (struct family){
         .prefix = "/functions/v1/", .cors = true, .refuse = contract_family_refuse, .context = contract};
-    r->families[1] = (struct family){.prefix = "/", .refuse = refuse_plainly};
+    r->families[1] = (struct family){.prefix = "/", .refuse = refuse_by_status};
     r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, 0};
     routes_add(r, (struct route){.method = METHOD_ANY,
                                  .path = "/gate",

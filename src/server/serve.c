@@ -85,27 +85,27 @@ static const struct settings *settings_now(struct app *app)
 
 static double read_connections(void *public)
 {
-    return server_look(public).connections;
+    return server_read_state(public).connections;
 }
 
 static double read_held(void *public)
 {
-    return server_look(public).held;
+    return server_read_state(public).held;
 }
 
 static double read_connected(void *pool)
 {
-    return pool_look(pool).connected;
+    return pool_read_state(pool).connected;
 }
 
 static double read_queued(void *pool)
 {
-    return (double)pool_look(pool).queued;
+    return (double)pool_read_state(pool).queued;
 }
 
 static double read_retries(void *pool)
 {
-    return (double)pool_look(pool).retries;
+    return (double)pool_read_state(pool).retries;
 }
 
 static void log_warnings(const struct settings *s)
@@ -199,7 +199,7 @@ static bool attend(struct app *app, int64_t ms)
         struct timespec wait = {left / NS_PER_S, left % NS_PER_S};
         int signal = sigtimedwait(&app->signals, NULL, &wait);
         if (app->cluster)
-            cluster_tend(app->cluster);
+            cluster_restart_if_ended(app->cluster);
         if (signal == SIGTERM || signal == SIGINT)
             return false;
         if (signal == SIGHUP)

@@ -17,7 +17,7 @@ static void check_text(const struct ip *ip)
     struct ip again;
     ip_format(ip, text);
     PROMISE(ip_parse(str_of(text), &again) == OK && same(ip, &again));
-    struct ip near = ip_neighbourhood(ip), nearer = ip_neighbourhood(&near);
+    struct ip near = ip_network(ip), nearer = ip_network(&near);
     PROMISE(same(&near, &nearer));
 }
 
@@ -49,7 +49,7 @@ static void check_invented(const struct http_policy *policy, struct ip peer, str
     struct arena *arena = fuzz_arena();
     struct str longer = arena_printf(arena, "203.0.113.99, %.*s", STR_ARGS(header));
     if (longer.at && !memchr(header.at, '\0', header.len)) {
-        struct ip still = client_behind(policy, peer, longer);
+        struct ip still = client_address(policy, peer, longer);
         PROMISE(same(&still, &client));
     }
     arena_free(arena);
@@ -63,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (str_split(&header, '\n', &networks) && str_split(&header, '\n', &peer_text) && header.at &&
         ip_parse(peer_text, &peer) == OK) {
         struct http_policy policy = {.proxies = proxies, .proxy_count = read_networks(networks, proxies)};
-        struct ip client = client_behind(&policy, peer, header);
+        struct ip client = client_address(&policy, peer, header);
         check_text(&peer);
         check_text(&client);
         if (!is_trusted(&policy, &peer))

@@ -40,12 +40,11 @@ static void turn_until(const bool *over)
     }
 }
 
-static struct ask post_to(const char *url, int64_t patience_ns)
+static struct ask post_to(const char *url, int64_t limit_ns)
 {
     static const char *const headers[] = {"Content-Type: application/json", "X-Ours: yes", NULL};
     return (struct ask){
-        .call = {
-            .url = url, .headers = headers, .body = STR("{\"hello\":1}"), .patience_ns = patience_ns, .done = done}};
+        .call = {.url = url, .headers = headers, .body = STR("{\"hello\":1}"), .limit_ns = limit_ns, .done = done}};
 }
 
 static int set_up(void **state)
@@ -275,7 +274,7 @@ static struct ask mail_to(const char *url)
                                  .sender = "reclaim@example.com",
                                  .recipient = "uma@example.com",
                                  .body = STR("Subject: x\r\n\r\n.a line that begins with a dot\r\n"),
-                                 .patience_ns = LONG_NS,
+                                 .limit_ns = LONG_NS,
                                  .done = done}};
 }
 

@@ -110,7 +110,7 @@ static struct client_call ask(const char *host, const char *ca_file)
     char url[64];
     snprintf(url, sizeof url, "https://%s:%d/", host, server.port);
     struct client *client = client_new(&(struct client_config){ca_file, 4});
-    struct client_call call = {.url = url, .patience_ns = 30 * NS_PER_S, .done = done};
+    struct client_call call = {.url = url, .limit_ns = 30 * NS_PER_S, .done = done};
     assert_non_null(client);
     over = false;
     client_send(client, &call);

@@ -105,12 +105,12 @@ static void a_backend_that_outlives_everyone_is_ended(void **state)
     PQfinish(busy);
 }
 
-/* Calls cluster_tend() until the server is ready again; returns how often it was down. */
+/* Calls cluster_restart_if_ended() until the server is ready again; returns how often it was down. */
 static int tend_until_it_answers(struct cluster *c)
 {
     int down = 0;
     do {
-        down += cluster_tend(c);
+        down += cluster_restart_if_ended(c);
         clock_shift(NS_PER_S / 10);
         usleep(10000);
         assert_true(down < 3000);
@@ -124,7 +124,7 @@ static void a_killed_server_is_started_again(void **state)
     char none[8];
     struct cluster *c = start(scene.data_dir);
     ask(cluster_url(c), "CREATE TABLE kept AS SELECT 7 AS n", none, sizeof none);
-    assert_false(cluster_tend(c));
+    assert_false(cluster_restart_if_ended(c));
     pid_t before = cluster_pid(c);
     PGconn *sleeping = keep_busy(cluster_url(c), "SELECT pg_sleep(3600)");
     kill(before, SIGKILL);
@@ -133,7 +133,7 @@ static void a_killed_server_is_started_again(void **state)
     assert_true(tend_until_it_answers(c) > 0);
     assert_int_not_equal(cluster_pid(c), before);
     expect_answer(cluster_url(c), "SELECT n FROM kept", "7");
-    assert_false(cluster_tend(c));
+    assert_false(cluster_restart_if_ended(c));
     PQfinish(sleeping);
     stop(c);
 }
@@ -166,7 +166,7 @@ static void a_server_that_keeps_dying_is_started_once_a_second(void **state)
     int64_t begin_ns = clock_ns();
     int starts = 0;
     for (pid_t last = cluster_pid(c); starts < 3; usleep(2000)) {
-        (void)cluster_tend(c);
+        (void)cluster_restart_if_ended(c);
         if (cluster_pid(c) != 0 && cluster_pid(c) != last)
             starts++;
         last = cluster_pid(c) != 0 ? cluster_pid(c) : last;

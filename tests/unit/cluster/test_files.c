@@ -196,7 +196,7 @@ static void the_log_is_bounded(void **state)
     struct cluster *c = start(scene.data_dir);
     say(path, sizeof path, "%s/postgres/server.log", scene.data_dir);
     assert_int_equal(truncate(path, (10 << 20) + 1), 0);
-    assert_false(cluster_tend(c));
+    assert_false(cluster_restart_if_ended(c));
     assert_int_equal(stat(path, &st), 0);
     assert_true(st.st_size < 4096);
     stop(c);

@@ -21,7 +21,7 @@ static struct cidr cidr_of(const char *text)
 static void assert_client(const struct http_policy *policy, const char *peer, const char *forwarded,
                           const char *expected)
 {
-    struct ip client = client_behind(policy, ip_of(peer), str_of(forwarded));
+    struct ip client = client_address(policy, ip_of(peer), str_of(forwarded));
     char text[IP_TEXT_MAX];
     ip_format(&client, text);
     assert_string_equal(text, expected);

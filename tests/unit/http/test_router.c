@@ -8,8 +8,8 @@ static void ignore(struct request *rq)
 }
 
 static const struct family families[] = {
-    {.prefix = "/functions/v1/", .cors = true, .refuse = refuse_plainly},
-    {.prefix = "/", .refuse = refuse_plainly},
+    {.prefix = "/functions/v1/", .cors = true, .refuse = refuse_by_status},
+    {.prefix = "/", .refuse = refuse_by_status},
 };
 static const struct route routes[] = {
     {.method = METHOD_POST, .path = "/functions/v1/check-email-status", .handle = ignore},

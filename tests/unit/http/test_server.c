@@ -44,7 +44,7 @@ static void answer_the_others(struct request *rq)
     wait_for_another(rq);
 }
 
-static const struct family families[] = {{.prefix = "/", .refuse = refuse_plainly}};
+static const struct family families[] = {{.prefix = "/", .refuse = refuse_by_status}};
 static const struct hold_rule short_hold = {.hold_ms = 20};
 static const struct route routes[] = {
     {.method = METHOD_GET, .path = "/wait", .handle = wait_for_another},
@@ -106,8 +106,8 @@ static void assert_answered(int fd)
 
 static void end(struct server *server)
 {
-    struct server_state state = server_look(server);
-    for (; state.connections; state = server_look(server))
+    struct server_state state = server_read_state(server);
+    for (; state.connections; state = server_read_state(server))
         (void)poll(NULL, 0, 1);
     assert_int_equal(state.working, 0);
     assert_int_equal(state.held, 0);

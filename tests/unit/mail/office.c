@@ -61,9 +61,9 @@ struct office office_open(const struct mail_settings *settings, int64_t lease_ns
     return o;
 }
 
-void office_close(struct office *o, int64_t patience_ns)
+void office_close(struct office *o, int64_t limit_ns)
 {
-    work_stop(o->engine, clock_ns() + patience_ns);
+    work_stop(o->engine, clock_ns() + limit_ns);
     pool_stop(o->pool, SOON);
     work_free(o->engine);
     post_free(o->post);

@@ -38,7 +38,7 @@ struct mail_settings office_settings(void);
 struct mail office_mail(void);
 
 struct office office_open(const struct mail_settings *settings, int64_t lease_ns);
-void office_close(struct office *o, int64_t patience_ns);
+void office_close(struct office *o, int64_t limit_ns);
 
 /* Promises the mail in a transaction and hands it over with its bytes. `w` may be NULL. */
 void office_send(struct office *o, struct mail *mail, struct waiting *w, int64_t due_ns);

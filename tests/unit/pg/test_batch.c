@@ -104,7 +104,7 @@ struct size {
     size_t queue_capacity, most, capacity;
 };
 
-static struct scene *open_at(const char *url, struct size size, int64_t patience_ns)
+static struct scene *open_at(const char *url, struct size size, int64_t limit_ns)
 {
     struct scene *s = scene_new();
     struct why why = {""};
@@ -116,7 +116,7 @@ static struct scene *open_at(const char *url, struct size size, int64_t patience
                                                 .most = size.most,
                                                 .capacity = size.capacity,
                                                 .in_flight = size.in_flight,
-                                                .patience_ns = patience_ns,
+                                                .limit_ns = limit_ns,
                                                 .context = s,
                                                 .run = ask,
                                                 .done = done});
@@ -126,7 +126,7 @@ static struct scene *open_at(const char *url, struct size size, int64_t patience
 
 static void await_connected(struct scene *s, int count)
 {
-    for (int64_t end = clock_ns() + LONG_NS; pool_look(s->pool).connected != count;) {
+    for (int64_t end = clock_ns() + LONG_NS; pool_read_state(s->pool).connected != count;) {
         assert_true(clock_ns() < end);
         (void)poll(NULL, 0, 5);
     }
@@ -394,7 +394,7 @@ static struct plug plug_in(struct scene *s)
 
 static void await_idle(struct scene *s)
 {
-    for (int64_t end = clock_ns() + LONG_NS; pool_look(s->pool).queued || pool_look(s->pool).busy;) {
+    for (int64_t end = clock_ns() + LONG_NS; pool_read_state(s->pool).queued || pool_read_state(s->pool).busy;) {
         assert_true(clock_ns() < end);
         (void)poll(NULL, 0, 5);
     }
@@ -430,7 +430,7 @@ static void a_full_pool_refuses_unless_a_batch_under_way_can_take_them_along(voi
     add(s, all, 2, 12); /* the queue is full, but the end of the running batch submits them */
     assert_int_equal(s->done_count, 1);
     gate(others, INT32_MAX);
-    for (int64_t end = clock_ns() + LONG_NS; pool_look(s->pool).queued; (void)poll(NULL, 0, 5))
+    for (int64_t end = clock_ns() + LONG_NS; pool_read_state(s->pool).queued; (void)poll(NULL, 0, 5))
         assert_true(clock_ns() < end);
     gate(s, INT32_MAX);
     await(s, &s->done_count, 12);

@@ -101,7 +101,7 @@ static struct pool *must_start(const char *url, int connections, size_t size)
 
 static void await_connected(struct pool *pool, int count)
 {
-    for (int64_t end = clock_ns() + LONG_NS; pool_look(pool).connected != count;) {
+    for (int64_t end = clock_ns() + LONG_NS; pool_read_state(pool).connected != count;) {
         assert_true(clock_ns() < end);
         (void)poll(NULL, 0, 5);
     }
@@ -122,7 +122,7 @@ static void jobs_are_run_and_counted(void **state)
         assert_int_equal(tasks[i].answer, i + 1);
     }
     await_connected(pool, 3);
-    struct pool_state seen = pool_look(pool);
+    struct pool_state seen = pool_read_state(pool);
     assert_int_equal(seen.connections, 3);
     assert_int_equal(seen.queued, 0);
     assert_int_equal(seen.retries, 0);
@@ -143,8 +143,8 @@ static void a_full_queue_refuses_at_once(void **state)
     assert_int_equal(pool_submit(pool, &waiting[0].job), OK);
     assert_int_equal(pool_submit(pool, &waiting[1].job), OK);
     assert_int_equal(pool_submit(pool, &refused.job), ERR_FULL);
-    assert_int_equal(pool_look(pool).busy, 1);
-    assert_int_equal(pool_look(pool).queued, 2);
+    assert_int_equal(pool_read_state(pool).busy, 1);
+    assert_int_equal(pool_read_state(pool).queued, 2);
     (void)pthread_barrier_wait(&meet);
     await_task(&waiting[1]);
     pool_stop(pool, SOON);
@@ -173,10 +173,10 @@ static void conflicts_are_run_again_up_to_five_times(void **state)
     too_many.conflicts = 6;
     assert_int_equal(run_task(pool, &enough), OK);
     assert_int_equal(enough.runs, 6);
-    assert_int_equal(pool_look(pool).retries, 5);
+    assert_int_equal(pool_read_state(pool).retries, 5);
     assert_int_equal(run_task(pool, &too_many), ERR_CONFLICT);
     assert_int_equal(too_many.runs, 6);
-    assert_int_equal(pool_look(pool).retries, 10);
+    assert_int_equal(pool_read_state(pool).retries, 10);
     pool_stop(pool, SOON);
 }
 
@@ -240,7 +240,7 @@ static void a_connection_that_broke_is_made_anew(void **state)
         assert_int_equal(run_task(pool, &after), OK);
         assert_int_equal(after.answer, i + 1);
     }
-    assert_int_equal(pool_look(pool).reconnects, 5);
+    assert_int_equal(pool_read_state(pool).reconnects, 5);
     pool_stop(pool, SOON);
 }
 

@@ -175,9 +175,9 @@ static struct instance begin(void)
     return i;
 }
 
-static void end(struct instance *i, int64_t patience_ns)
+static void end(struct instance *i, int64_t limit_ns)
 {
-    work_stop(i->engine, clock_ns() + patience_ns);
+    work_stop(i->engine, clock_ns() + limit_ns);
     pool_stop(i->pool, SOON);
     work_free(i->engine);
 }
