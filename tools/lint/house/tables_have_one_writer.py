@@ -1,0 +1,93 @@
+"""A table of schema reclaim is written by one folder, in its C statements and its SQL functions alike.
+
+OTHERS lists who else writes a table, what they do there, and why it cannot be the owner: mostly since a customer's change
+is one transaction with all its consequences.
+"""
+
+import re
+
+OWNERS = {
+    "access_keys": "credentials",
+    "auth_cleanup_log": "recovery",
+    "billing_accounts": "billing",
+    "billing_charges": "billing",
+    "billing_freezes": "billing",
+    "billing_subscriptions": "billing",
+    "call_calls": "calls",
+    "cascade_participants": "erasure",
+    "cascade_receipts": "erasure",
+    "customer_customers": "customers",
+    "customer_log": "customers",
+    "erasures": "erasure",
+    "event_outbox": "events",
+    "event_returns": "events",
+    "installation": "server",
+    "mailbox": "mail",
+    "rate_limit_tiers": "limits",
+    "rate_limits": "limits",
+    "reminders": "customers",
+    "schema_functions": "pg",
+    "schema_migrations": "pg",
+    "verification_codes": "recovery",
+    "work_items": "work",
+}
+
+OTHERS = {
+    ("access_keys", "gate"): ({"UPDATE"}, "when a key was last used is known where it is used"),
+    ("access_keys", "customers"): ({"UPDATE"}, "a deletion revokes the customer's keys"),
+    ("billing_accounts", "customers"): ({"UPDATE"}, "accounts freeze, recover and end in the customer's transaction"),
+    ("cascade_receipts", "customers"): ({"INSERT"}, "a deletion begins the erasure"),
+    ("erasures", "customers"): ({"INSERT"}, "a deletion begins the erasure"),
+    ("customer_customers", "calls"): ({"UPDATE"}, "the layer notes when it has a freeze"),
+    ("customer_customers", "gate"): ({"UPDATE"}, "the layer notes when it has a freeze"),
+    ("customer_log", "billing"): ({"INSERT"}, "an audit row belongs to the transaction it is about"),
+    ("customer_log", "credentials"): ({"INSERT"}, "an audit row belongs to the transaction it is about"),
+    ("event_outbox", "customers"): ({"INSERT", "UPDATE"}, "a change and its event are one transaction; a deletion empties them"),
+    ("event_outbox", "erasure"): ({"UPDATE"}, "a redrive has the deletion published again"),
+    ("mailbox", "customers"): ({"DELETE"}, "a deletion leaves no mail of the customer"),
+    ("work_items", "customers"): ({"INSERT", "DELETE"}, "mails are promised for many customers in one statement"),
+}
+
+WRITE = re.compile(r"\b(insert\s+into|update|delete\s+from)\s+reclaim\.(\w+)", re.I)
+
+
+def statements(path, text):
+    """The text with comments gone and C strings that follow each other made one."""
+    if path.endswith(".sql"):
+        return re.sub(r"--[^\n]*", "", text)
+    return re.sub(r'"\s*"', "", re.sub(r"/\*.*?\*/", "", text, flags=re.S))
+
+
+def check(tree):
+    used = set()
+    for path, text in tree.matching(r"src/[^/]+/.*\.[ch]|sql/functions/[^/]+/.*\.sql"):
+        folder = path.split("/")[1 if path.startswith("src/") else 2]
+        for verb, table in WRITE.findall(statements(path, text)):
+            verb = verb.split()[0].upper()
+            allowed, _ = OTHERS.get((table, folder), (set(), ""))
+            used.add((table, folder))
+            if table not in OWNERS:
+                yield f"{path}: reclaim.{table} has no owner in tools/lint/house/tables_have_one_writer.py"
+            elif OWNERS[table] != folder and verb not in allowed:
+                yield f"{path}: {verb} on reclaim.{table}, which src/{OWNERS[table]} writes"
+    if "sql/triggers.sql" in tree.files:
+        for table, folder in sorted(set(OTHERS) - used):
+            yield f"tools/lint/house/tables_have_one_writer.py: {folder} no longer writes reclaim.{table}"
+
+
+broken = [
+    {"src/calls/end.c": '"UPDATE reclaim.verification_codes SET tries = 0"'},
+    {"src/calls/end.c": '"WITH done AS (DELETE FROM"\n    " reclaim.work_items) SELECT 1"'},
+    {"sql/functions/calls/calls_end.sql": "INSERT INTO reclaim.billing_charges SELECT 1"},
+    {"src/billing/charge.c": '"DELETE FROM reclaim.customer_log"'},
+    {"src/limits/store.c": '"insert into reclaim.novelties values (1)"'},
+    {"sql/triggers.sql": "", "src/gate/gate.c": ""},
+]
+sound = [
+    {
+        "src/work/work.c": '"INSERT INTO reclaim.work_items"',
+        "sql/functions/billing/f.sql": "-- Not UPDATE reclaim.call_calls.\nINSERT INTO reclaim.customer_log SELECT 1",
+        "src/cli/doctor.c": '"SELECT FROM reclaim.erasures"',
+        "sql/tests/calls.sql": "DELETE FROM reclaim.mailbox",
+    }
+]
