@@ -1,8 +1,9 @@
 -- Registration recovery: codes that are stored nowhere in clear, and what was asked for by whom.
 
--- What was asked for and what became of it. Addresses and clients are keyed hashes.
+-- What was asked for and what became of it. Addresses and clients are keyed hashes. A partition a month
+-- (reclaim.make_audit_partitions); rows of any other time are in the default one.
 CREATE TABLE reclaim.auth_cleanup_log (
-  id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+  id bigint GENERATED ALWAYS AS IDENTITY,
   correlation_id uuid NOT NULL,
   email_hash text NOT NULL,
   ip_hash text,
@@ -11,8 +12,10 @@ CREATE TABLE reclaim.auth_cleanup_log (
   error_code text,
   orphan_classification text,
   created_at timestamptz NOT NULL DEFAULT now(),
-  updated_at timestamptz NOT NULL DEFAULT now()
-);
+  updated_at timestamptz NOT NULL DEFAULT now(),
+  PRIMARY KEY (id, created_at)
+) PARTITION BY RANGE (created_at);
+CREATE TABLE reclaim.auth_cleanup_log_default PARTITION OF reclaim.auth_cleanup_log DEFAULT;
 CREATE INDEX auth_cleanup_log_correlation_id_idx ON reclaim.auth_cleanup_log (correlation_id);
 CREATE INDEX auth_cleanup_log_email_hash_idx ON reclaim.auth_cleanup_log (email_hash, created_at);
 CREATE INDEX auth_cleanup_log_created_at_idx ON reclaim.auth_cleanup_log (created_at);

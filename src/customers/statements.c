@@ -122,8 +122,9 @@ const struct statement customer_read_reminder = {
 
 const struct statement customers_prune_log = {
     .name = "customers_prune_log",
-    .sql = "DELETE FROM reclaim.customer_log WHERE id IN (SELECT id FROM reclaim.customer_log"
-           " WHERE created_at < pg_catalog.clock_timestamp() - $1::int8 * interval '1 millisecond' LIMIT 10000)",
+    .sql = "DELETE FROM reclaim.customer_log WHERE (id, created_at) IN (SELECT id, created_at FROM reclaim.customer_log"
+           " WHERE created_at < pg_catalog.now() - $1::int8 * interval '1 millisecond' ORDER BY created_at LIMIT 10000)"
+           " AND created_at < pg_catalog.now() - $1::int8 * interval '1 millisecond'",
     .params = 1,
     .columns = "",
 };

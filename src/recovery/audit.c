@@ -12,11 +12,12 @@ static const struct statement insert_failed = {
     .columns = "",
 };
 
+/* With its time, which leads to one partition. */
 static const struct statement complete = {
     .name = "audit_complete",
     .sql = "UPDATE reclaim.auth_cleanup_log SET status = 'completed', orphan_classification = $2, updated_at = now()"
-           " WHERE id = $1::int8",
-    .params = 2,
+           " WHERE id = $1::int8 AND created_at = $3::text::timestamptz",
+    .params = 3,
     .columns = "",
 };
 
@@ -29,10 +30,12 @@ static const struct statement fail_mail = {
     .columns = "",
 };
 
+/* The limit on the outer table leaves partitions out that hold nothing so old. */
 static const struct statement prune = {
     .name = "audit_prune",
-    .sql = "DELETE FROM reclaim.auth_cleanup_log WHERE id IN (SELECT id FROM reclaim.auth_cleanup_log"
-           " WHERE created_at < now() - $1::int8 * interval '1 millisecond' ORDER BY created_at LIMIT $2::int8)",
+    .sql = "DELETE FROM reclaim.auth_cleanup_log WHERE (id, created_at) IN (SELECT id, created_at"
+           " FROM reclaim.auth_cleanup_log WHERE created_at < now() - $1::int8 * interval '1 millisecond'"
+           " ORDER BY created_at LIMIT $2::int8) AND created_at < now() - $1::int8 * interval '1 millisecond'",
     .params = 2,
     .columns = "",
 };
@@ -58,9 +61,9 @@ struct pg_call audit_failed(const struct audit_subject *who, enum cleanup_error 
                                      pg_text(who->step), pg_i64((int64_t)error)}};
 }
 
-struct pg_call audit_completed(int64_t log_id, const char *classification)
+struct pg_call audit_completed(int64_t log_id, const char *created_at, const char *classification)
 {
-    return (struct pg_call){.ask = &complete, .args = {pg_i64(log_id), pg_text(classification)}};
+    return (struct pg_call){.ask = &complete, .args = {pg_i64(log_id), pg_text(classification), pg_text(created_at)}};
 }
 
 struct pg_call audit_mail_failed(int64_t log_id)

@@ -13,8 +13,9 @@ struct audit_subject {
 
 /* A refusal: a row of its own. */
 struct pg_call audit_failed(const struct audit_subject *who, enum cleanup_error error);
-/* The outcome of an earlier request, in its pending row. */
-struct pg_call audit_completed(int64_t log_id, const char *classification);
+/* The outcome of an earlier request, in its pending row. That row and the code are written by one transaction and have the
+ * same created_at, which leads to the row's partition. */
+struct pg_call audit_completed(int64_t log_id, const char *created_at, const char *classification);
 struct pg_call audit_mail_failed(int64_t log_id);
 
 /* Deletes rows older than so many milliseconds, a few thousand at a time. */

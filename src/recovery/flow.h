@@ -39,6 +39,7 @@ struct flow {
         struct code_salt salt;
         char user_id[37];
         int64_t log_id;
+        char created_at[32]; /* of the code, and of the log's row */
     } stored;
     struct audit_subject subject;
     bool locked;

@@ -58,9 +58,10 @@ const struct statement cleanup_take_try = {
     .name = "cleanup_take_try",
     .sql = "UPDATE reclaim.verification_codes SET tries = tries + 1"
            " WHERE email_hash = $1 AND expires_at > (SELECT reclaim.now()) AND tries < " CODE_TRIES_MAX
-           " RETURNING encode(code_hash, 'hex') AS code_hash, encode(code_salt, 'hex') AS code_salt, user_id, log_id",
+           " RETURNING encode(code_hash, 'hex') AS code_hash, encode(code_salt, 'hex') AS code_salt, user_id, log_id,"
+           " reclaim.rfc3339(created_at) AS created_at",
     .params = 1,
-    .columns = "code_hash:text code_salt:text user_id:uuid log_id:int8",
+    .columns = "code_hash:text code_salt:text user_id:uuid log_id:int8 created_at:text",
 };
 
 /* The code was right and the account could not be deleted: the same code can be sent again. */

@@ -11,7 +11,7 @@ extern const struct statement cleanup_await_lock;  /* the same, waiting for it *
 extern const struct statement cleanup_find_code;   /* $1 email hash, $2 log id → log_id:int8 */
 extern const struct statement cleanup_lock_user;   /* $1 user id → id:uuid */
 extern const struct statement cleanup_store_code;  /* → log_id:int8 expires_at:text */
-extern const struct statement cleanup_take_try;    /* $1 email hash → code_hash code_salt user_id log_id */
+extern const struct statement cleanup_take_try;    /* $1 email hash → code_hash code_salt user_id log_id created_at */
 extern const struct statement cleanup_restore_try; /* $1 email hash, $2 log id */
 extern const struct statement cleanup_drop_code;   /* $1 email hash, $2 log id */
 extern const struct statement cleanup_delete_user; /* $1 user id */

@@ -34,7 +34,8 @@ enum err validate_and_cleanup(struct flow *f, struct pg *pg)
 static enum err read_stored(const struct pg_call *taken, struct stored_code *ret)
 {
     enum err e = digest_parse(pg_get(taken, 0, 0), &ret->hash);
-    if (e || (e = code_salt_parse(pg_get(taken, 0, 1), &ret->salt)))
+    if (e || (e = code_salt_parse(pg_get(taken, 0, 1), &ret->salt)) ||
+        (e = str_copy(pg_get(taken, 0, 4), ret->created_at, sizeof ret->created_at)))
         return e;
     ret->log_id = pg_get_i64(taken, 0, 3);
     return str_copy(pg_get(taken, 0, 2), ret->user_id, sizeof ret->user_id);
@@ -120,7 +121,7 @@ static enum err delete_orphan(struct flow *f, struct tx *tx, struct candidate *w
     struct pg_call writes[] = {
         {.ask = &cleanup_delete_user, .args = {pg_text(stored->user_id)}},
         {.ask = &cleanup_drop_code, .args = {pg_text(f->subject.email_hash), pg_i64(stored->log_id)}},
-        audit_completed(stored->log_id, f->classification),
+        audit_completed(stored->log_id, stored->created_at, f->classification),
     };
     enum err e = tx_trip(tx, writes, COUNT_OF(writes));
     if (candidate_lock_denied(writes, COUNT_OF(writes))) {

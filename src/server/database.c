@@ -47,6 +47,13 @@ static const struct statement read_demo = {
     .columns = "demo:bool",
 };
 
+static const struct statement make_partitions = {
+    .name = "installation_make_partitions",
+    .sql = "SELECT reclaim.make_audit_partitions() AS made",
+    .params = 0,
+    .columns = "made:int4",
+};
+
 /* For one ownership column: whether table and column exist, an index starts with it, and it refers to auth.users. */
 static const struct statement read_ownership = {
     .name = "ownership_read",
@@ -72,9 +79,10 @@ static const struct statement find_hidden_rows = {
 };
 
 static const struct statement *const statements[] = {
-    &probe_find_user, &probe_find_users, &probe_sees_users, &probe_limit_company_query, &claim_key,  &read_key,
-    &note_demo,       &read_demo,        &read_ownership,   &find_hidden_rows,          &leader_try, &leader_expire,
-    &leader_ping};
+    &probe_find_user, &probe_find_users, &probe_sees_users, &probe_limit_company_query,
+    &claim_key,       &read_key,         &note_demo,        &read_demo,
+    &make_partitions, &read_ownership,   &find_hidden_rows, &leader_try,
+    &leader_expire,   &leader_ping};
 
 static int64_t deadline(void)
 {
@@ -172,6 +180,12 @@ enum err database_note_demo(struct pg *pg, bool demo, struct why *why)
     struct pg_call call = {.ask = &note_demo, .args = {pg_text(demo ? "true" : "false")}};
     enum err e = pg_ask(pg, &call, deadline());
     return e ? why_set(why, e, "cannot note whether this is a demonstration (%s %s)", err_name(e), call.sqlstate) : OK;
+}
+
+enum err database_make_partitions(struct pg *pg, int64_t deadline_ns)
+{
+    struct pg_call call = {.ask = &make_partitions};
+    return pg_ask(pg, &call, deadline_ns);
 }
 
 enum err database_is_demo(struct pg *pg, bool *ret, struct why *why)

@@ -35,6 +35,9 @@ enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct 
 enum err database_note_demo(struct pg *pg, bool demo, struct why *why) MUST_CHECK;
 enum err database_is_demo(struct pg *pg, bool *ret, struct why *why) MUST_CHECK;
 
+/* Makes partitions of the audit tables for this month and the next two; the leader calls it. */
+enum err database_make_partitions(struct pg *pg, int64_t deadline_ns) MUST_CHECK;
+
 /* Has PostgreSQL describe every statement of the program and compares the result. For statements that depend on
  * RECLAIM_OWNERSHIP a difference is only logged: check-email-status answers null without them. */
 enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why) MUST_CHECK;

@@ -250,7 +250,7 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
     const struct settings *s = settings_now(context);
     struct tier_table tiers = settings_tiers(s);
     enum err e = limits_prune(pg, &tiers, deadline_ns);
-    if (e || (e = cleanup_purge_codes(pg, deadline_ns)) ||
+    if (e || (e = database_make_partitions(pg, deadline_ns)) || (e = cleanup_purge_codes(pg, deadline_ns)) ||
         (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)))
         return e;
     if ((e = audit_prune(pg, s->audit_retention_ms, deadline_ns)))

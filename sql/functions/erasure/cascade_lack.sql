@@ -14,7 +14,7 @@ BEGIN
   IF (SELECT relkind FROM pg_class WHERE oid = v_table) NOT IN ('r', 'p') THEN
     RETURN format('%s is not a table', p.table_name);
   END IF;
-  IF v_table IN (to_regclass('reclaim.customer_customers'), to_regclass('public.customer_customers'),
+  IF coalesce((SELECT inhparent FROM pg_inherits WHERE inhrelid = v_table), v_table) IN (to_regclass('reclaim.customer_customers'), to_regclass('public.customer_customers'),
       to_regclass('reclaim.billing_accounts'), to_regclass('public.billing_accounts'),
       to_regclass('reclaim.event_outbox'), to_regclass('reclaim.customer_log'), to_regclass('reclaim.access_keys'),
       to_regclass('reclaim.erasures'), to_regclass('reclaim.cascade_receipts')) THEN
