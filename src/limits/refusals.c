@@ -10,7 +10,7 @@ struct refusals {
     struct expiring_cache *cache;
 };
 
-struct refusal {
+struct cached_refusal {
     struct limit limit;
     int64_t uncertainty_ns;
 };
@@ -18,7 +18,7 @@ struct refusal {
 struct refusals *refusals_new(size_t entries)
 {
     struct refusals *r = calloc(1, sizeof *r);
-    if (r && !(r->cache = expiring_cache_new(entries, sizeof(struct refusal)))) {
+    if (r && !(r->cache = expiring_cache_new(entries, sizeof(struct cached_refusal)))) {
         free(r);
         r = NULL;
     }
@@ -37,12 +37,12 @@ void refusals_free(struct refusals *r)
 void refusals_add(struct refusals *r, const struct counted *c, const struct limit *limit, int64_t until_ns,
                   int64_t uncertainty_ns)
 {
-    struct refusal refusal = {*limit, uncertainty_ns};
+    struct cached_refusal refusal = {*limit, uncertainty_ns};
     expiring_cache_put(r->cache, (int)c->tier, &c->subject, &refusal, INT64_MAX, until_ns);
 }
 
 static int64_t find(struct refusals *r, const struct counted *c, const struct limit *limit, int64_t now_ns,
-                    struct refusal *ret)
+                    struct cached_refusal *ret)
 {
     int64_t until_ns = expiring_cache_find(r->cache, (int)c->tier, &c->subject, now_ns, ret);
     bool same_limit = until_ns && ret->limit.requests == limit->requests && ret->limit.seconds == limit->seconds;
@@ -51,13 +51,13 @@ static int64_t find(struct refusals *r, const struct counted *c, const struct li
 
 int64_t refusals_until(struct refusals *r, const struct counted *c, const struct limit *limit, int64_t now_ns)
 {
-    struct refusal refusal;
+    struct cached_refusal refusal;
     return find(r, c, limit, now_ns, &refusal);
 }
 
 int64_t refusals_wait(struct refusals *r, const struct counted *c, const struct limit *limit, int64_t now_ns)
 {
-    struct refusal refusal;
+    struct cached_refusal refusal;
     int64_t until_ns = find(r, c, limit, now_ns, &refusal);
     if (!until_ns)
         return 0;
