@@ -212,7 +212,7 @@ static void answer(struct db_request *db)
         reply_body(rq, "application/json", s->call);
         reply_send(rq, str_eq(s->outcome, STR("created")) ? 201 : 200);
     } else if (str_eq(s->outcome, STR("frozen"))) {
-        struct caller frozen = {.standing = CUSTOMER_FROZEN, .scheduled_us = s->scheduled_us};
+        struct caller frozen = {.standing = STANDING_FROZEN, .scheduled_us = s->scheduled_us};
         authenticator_refuse_frozen(s->context->authenticator, rq, &frozen);
     } else if (str_eq(s->outcome, STR("deleted"))) {
         reply_refuse(rq, 403, "CUSTOMER_DELETED", "This customer has been deleted and cannot make or take calls.");

@@ -13,7 +13,10 @@
 
 struct examination {
     struct report *report;
+    bool is_table; /* for people: each finding is printed at once, since some checks wait for a server */
     int failures, warnings;
+    enum err err; /* of the output */
+    struct why *why;
 };
 
 static const struct report_column columns[] = {{.name = "severity", .width = 4}, {.name = "finding"}};
@@ -27,6 +30,8 @@ static void note(void *context, const struct finding *finding)
     x->warnings += finding->severity == SEVERITY_WARNING;
     report_text(x->report, str_of(names[finding->severity]));
     report_text(x->report, str_of(finding->sentence));
+    if (x->is_table && !x->err)
+        x->err = report_flush(x->report, x->why);
 }
 
 static void passed(struct examination *x, const char *what, const char *detail)
@@ -375,12 +380,13 @@ static void check_all(struct examination *x, const char *config)
 enum err doctor_command(struct command_context *c)
 {
     AUTO(report) struct report *report = report_new(&findings_shape, c->format);
-    struct examination x = {.report = report};
+    struct examination x = {.report = report, .is_table = c->format == REPORT_TABLE, .why = &c->why};
     check_all(&x, c->config);
-    enum err e = report_print(report, &c->why);
-    if (e)
-        return e;
-    if (c->format == REPORT_TABLE)
+    if (!x.is_table)
+        x.err = report_print(report, &c->why);
+    if (x.err)
+        return x.err;
+    if (x.is_table)
         printf("%d failed, %d warning%s\n", x.failures, x.warnings, x.warnings == 1 ? "" : "s");
     return x.failures ? ERR_DATABASE : OK;
 }

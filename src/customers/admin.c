@@ -38,7 +38,7 @@ void customer_show_handle(struct request *rq, const struct caller *caller, void 
     if (caller->admin || strcmp(id, caller->customer_id) == 0)
         read_one(rq, atomic_load(&context->pool), &customer_show, id, "CUSTOMER_NOT_FOUND",
                  "There is no customer with this id.");
-    else if (caller->standing == CUSTOMER_FROZEN)
+    else if (caller->standing == STANDING_FROZEN)
         authenticator_refuse_frozen(context->authenticator, rq, caller);
     else
         reply_refuse(rq, 403, "FORBIDDEN", "These credentials may not see this customer.");

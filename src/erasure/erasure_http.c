@@ -36,7 +36,7 @@ void erasure_show_handle(struct request *rq, const struct caller *caller, void *
     if (!x || !request_id(rq, 0, x->id))
         return;
     if (!caller->admin && strcmp(x->id, caller->customer_id) != 0) {
-        if (caller->standing == CUSTOMER_FROZEN)
+        if (caller->standing == STANDING_FROZEN)
             authenticator_refuse_frozen(context->authenticator, rq, caller);
         else
             reply_refuse(rq, 403, "FORBIDDEN", "These credentials may not see this customer.");

@@ -113,7 +113,7 @@ static void refuse_credential(struct authentication *q, const char *code, const 
 /* Only a deleted customer is refused here; `answered` decides about the others. */
 static void finish(struct authentication *q)
 {
-    if (q->caller.standing == CUSTOMER_DELETED && !q->caller.admin)
+    if (q->caller.standing == STANDING_DELETED && !q->caller.admin)
         refuse_credential(q, "ACCOUNT_DELETED", "The account behind these credentials was deleted.");
     else
         answer(q, CALLER_KNOWN);
@@ -142,7 +142,7 @@ static bool find_in_cache(struct authentication *q, enum credential_kind kind, c
     if (is == FROZEN_UNSURE)
         return false;
 
-    c->standing = is == FROZEN_IS ? CUSTOMER_FROZEN : CUSTOMER_ACTIVE;
+    c->standing = is == FROZEN_IS ? STANDING_FROZEN : STANDING_ACTIVE;
     customer_id_write(as.customer, c->customer_id);
     if (kind == CREDENTIAL_KEY)
         customer_id_write(as.id, c->key_id);
@@ -174,13 +174,13 @@ static void add_to_cache(const struct authentication *q)
 static void read_customer(struct caller *c, const struct pg_call *found)
 {
     struct str status = pg_get(found, 0, 1);
-    c->standing = CUSTOMER_NONE;
+    c->standing = STANDING_NONE;
     if (found->rows == 0 || str_copy(pg_get(found, 0, 0), c->customer_id, sizeof c->customer_id))
         return;
     c->scheduled_us = pg_get_i64(found, 0, 2);
-    c->standing = str_eq(status, STR("active"))   ? CUSTOMER_ACTIVE
-                  : str_eq(status, STR("frozen")) ? CUSTOMER_FROZEN
-                                                  : CUSTOMER_DELETED;
+    c->standing = str_eq(status, STR("active"))   ? STANDING_ACTIVE
+                  : str_eq(status, STR("frozen")) ? STANDING_FROZEN
+                                                  : STANDING_DELETED;
 }
 
 static enum err look_up(struct job *job, struct pg *pg)
@@ -210,11 +210,11 @@ static void looked_up(struct job *job, enum err e)
         answer(q, CALLER_UNSURE);
         return;
     }
-    if (c->by_key && c->standing == CUSTOMER_NONE) {
+    if (c->by_key && c->standing == STANDING_NONE) {
         refuse_credential(q, "INVALID_API_KEY", "The API key is unknown or was revoked.");
         return;
     }
-    if (c->standing == CUSTOMER_ACTIVE || c->standing == CUSTOMER_FROZEN)
+    if (c->standing == STANDING_ACTIVE || c->standing == STANDING_FROZEN)
         add_to_cache(q);
     finish(q);
 }
@@ -387,7 +387,7 @@ static bool is_admitted(const struct guarded *route, const struct caller *c)
 {
     if (c->admin && route->admits & ADMITS_ADMIN)
         return true;
-    bool standing = c->standing == CUSTOMER_ACTIVE || (c->standing == CUSTOMER_FROZEN && route->admits & ADMITS_FROZEN);
+    bool standing = c->standing == STANDING_ACTIVE || (c->standing == STANDING_FROZEN && route->admits & ADMITS_FROZEN);
     return standing && route->admits & ADMITS_CUSTOMER;
 }
 
@@ -399,7 +399,7 @@ static void guard_decide(struct authentication *q)
     bool known = q->verdict == CALLER_KNOWN;
     if (known && is_admitted(route, c))
         call_handler(rq, route, c);
-    else if (known && c->standing == CUSTOMER_FROZEN && !(route->admits & ADMITS_FROZEN))
+    else if (known && c->standing == STANDING_FROZEN && !(route->admits & ADMITS_FROZEN))
         authenticator_refuse_frozen(route->authenticator, rq, c);
     else if (known && !(route->admits & ADMITS_CUSTOMER))
         reply_refuse(rq, 403, "FORBIDDEN", "Only administrators may do this.");

@@ -19,7 +19,7 @@ struct caller {
     char user_id[37];     /* the token's sub; "" for API keys and tokens without sub */
     char key_id[37];      /* reclaim.access_keys.id; "" for tokens */
     char customer_id[37]; /* "" without a customer */
-    enum standing_of { CUSTOMER_NONE, CUSTOMER_ACTIVE, CUSTOMER_FROZEN, CUSTOMER_DELETED } standing;
+    enum standing_of { STANDING_NONE, STANDING_ACTIVE, STANDING_FROZEN, STANDING_DELETED } standing;
     int64_t scheduled_us; /* if frozen: when the deletion was requested, wall clock */
 };
 

@@ -32,7 +32,7 @@ static void decide(struct authentication *q)
                                            [CALLER_REFUSED] = "bad_credentials",
                                            [CALLER_UNSURE] = "unsure"};
     const struct caller *c = &q->caller;
-    if (q->verdict == CALLER_KNOWN && c->standing == CUSTOMER_ACTIVE) {
+    if (q->verdict == CALLER_KNOWN && c->standing == STANDING_ACTIVE) {
         struct str id = arena_copy(q->rq->arena, str_of(c->customer_id));
         if (id.at) {
             send_pass(q, id.at);
@@ -40,7 +40,7 @@ static void decide(struct authentication *q)
         }
         q->verdict = CALLER_UNSURE;
     }
-    if (q->verdict == CALLER_KNOWN && c->standing == CUSTOMER_FROZEN) {
+    if (q->verdict == CALLER_KNOWN && c->standing == STANDING_FROZEN) {
         count(q, "frozen");
         refuse(q, authenticator_write_frozen(q->authenticator, q->rq, c));
     } else {
