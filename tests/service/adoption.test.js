@@ -106,3 +106,13 @@ it('a status that Reclaim does not know stops the migration with words, and chan
   const columns = await db.query(`select column_name from information_schema.columns where table_name = 'customer_customers'`);
   assert.equal(columns.length, 2);
 });
+
+it('a deleted customer whose tm_delete means "not deleted" is adopted as deleted when it was last changed', async (t) => {
+  const db = await cluster.database(t);
+  await db.query(`create table public.customer_customers (id uuid primary key, status text, tm_update timestamp, tm_delete timestamp default '9999-01-01');
+    insert into public.customer_customers values (gen_random_uuid(), 'deleted', '2025-05-06 07:08:09')`);
+  const migrated = await run(t, ['migrate'], { database: db });
+  assert.equal(migrated.code, 0, migrated.stderr);
+  const rows = await db.query('select status, tm_delete from public.customer_customers');
+  assert.deepEqual(rows, [{ status: 'deleted', tm_delete: new Date('2025-05-06T07:08:09Z') }]);
+});

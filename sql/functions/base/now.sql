@@ -1,5 +1,5 @@
--- The installation's time, for rules about customers, codes, subscriptions and reminders. Leases, limits, sessions, tokens
--- and work use the real time, clock_timestamp(). The shift is a row of a table and never a setting of the session, which
+-- The installation's time, for rules about customers, codes, subscriptions and reminders. Leases, limits, sessions, tokens,
+-- work, and tm_create, tm_update and tm_end, which no rule goes by, use the real time, clock_timestamp(). The shift is a row of a table and never a setting of the session, which
 -- any role could set.
 --
 -- In conditions write (SELECT reclaim.now()): evaluated once, and indexes serve. plpgsql keeps its plan for the session; as

@@ -8,8 +8,8 @@ DECLARE
   v_is boolean := 'account_frozen' = ANY (NEW.hold_reasons);
 BEGIN
   IF NEW.status = 'deleted' THEN
-    UPDATE reclaim.billing_subscriptions SET status = 'ended', attempt_at = NULL, tm_update = reclaim.now(),
-        tm_end = reclaim.now()
+    UPDATE reclaim.billing_subscriptions SET status = 'ended', attempt_at = NULL, tm_update = clock_timestamp(),
+        tm_end = clock_timestamp()
       WHERE billing_account_id = NEW.id AND status <> 'ended';
   ELSIF v_is AND NOT v_was THEN
     PERFORM reclaim.billing_freeze(NEW.id, NEW.customer_id);

@@ -10,7 +10,7 @@ BEGIN
   v_frozen := coalesce(v_frozen, reclaim.now());
   INSERT INTO reclaim.billing_freezes (billing_account_id, frozen_at) VALUES (p_account, v_frozen)
     ON CONFLICT (billing_account_id) WHERE thawed_at IS NULL DO NOTHING;
-  UPDATE reclaim.billing_subscriptions SET status = 'paused', tm_update = reclaim.now(),
+  UPDATE reclaim.billing_subscriptions SET status = 'paused', tm_update = clock_timestamp(),
       attempt_at = CASE WHEN next_charge_at < v_frozen THEN attempt_at END
     WHERE billing_account_id = p_account AND status = 'active';
 END

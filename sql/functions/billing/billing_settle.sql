@@ -13,7 +13,7 @@ BEGIN
     NEW.tm_delete := reclaim.now();
   END IF;
   IF TG_OP = 'UPDATE' AND NEW.status IS DISTINCT FROM OLD.status THEN
-    NEW.tm_update := reclaim.now();
+    NEW.tm_update := clock_timestamp();
   END IF;
   RETURN NEW;
 END

@@ -30,7 +30,7 @@ BEGIN
     NEW.status := 'frozen';
   END IF;
   IF TG_OP = 'UPDATE' AND NEW.status <> v_before THEN
-    NEW.tm_update := reclaim.now();
+    NEW.tm_update := clock_timestamp();
   END IF;
   RETURN NEW;
 END

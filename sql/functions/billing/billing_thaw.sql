@@ -13,7 +13,7 @@ BEGIN
       WHERE billing_account_id = p_account AND status = 'paused' AND next_charge_at >= v_frozen;
   END IF;
   UPDATE reclaim.billing_subscriptions SET status = 'active', attempt_at = next_charge_at, tries = 0,
-      tm_update = reclaim.now()
+      tm_update = clock_timestamp()
     WHERE billing_account_id = p_account AND status = 'paused';
 END
 $$;

@@ -8,8 +8,8 @@ BEGIN
   -- The account first, as everywhere: a charge under way is waited for.
   PERFORM FROM reclaim.billing_accounts a WHERE a.id = (
     SELECT s.billing_account_id FROM reclaim.billing_subscriptions s WHERE s.id = p_subscription) FOR NO KEY UPDATE;
-  UPDATE reclaim.billing_subscriptions s SET status = 'ended', attempt_at = NULL, tm_update = reclaim.now(),
-      tm_end = reclaim.now()
+  UPDATE reclaim.billing_subscriptions s SET status = 'ended', attempt_at = NULL, tm_update = clock_timestamp(),
+      tm_end = clock_timestamp()
     WHERE s.id = p_subscription AND s.status <> 'ended';
   SELECT * INTO v_subscription FROM reclaim.billing_subscriptions s WHERE s.id = p_subscription;
   outcome := CASE WHEN FOUND THEN 'found' ELSE 'unsubscribed' END;

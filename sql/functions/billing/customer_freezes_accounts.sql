@@ -6,12 +6,13 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_now timestamptz;
-  v_began timestamptz := reclaim.now() - (clock_timestamp() - transaction_timestamp());
+  v_began timestamptz; -- this transaction, in the installation's time
 BEGIN
   PERFORM FROM reclaim.billing_accounts a WHERE a.customer_id = NEW.id ORDER BY a.id FOR NO KEY UPDATE;
+  v_now := reclaim.now();
+  v_began := v_now - (clock_timestamp() - transaction_timestamp());
   -- A time of this transaction means now; an older one was meant.
   IF NEW.tm_deletion_scheduled IS NULL OR NEW.tm_deletion_scheduled >= v_began THEN
-    v_now := reclaim.now();
     IF NEW.frozen_billing_at >= v_began THEN
       NEW.frozen_billing_at := v_now;
     END IF;

@@ -40,7 +40,7 @@ BEGIN
       IS DISTINCT FROM (OLD.status, OLD.tm_deletion_scheduled, OLD.name, OLD.detail, OLD.email, OLD.phone_number,
       OLD.address, OLD.webhook_method, OLD.webhook_uri, OLD.billing_account_id, OLD.owner_user_id, OLD.hold_reason) THEN
     NEW.version := OLD.version + 1;
-    NEW.tm_update := reclaim.now();
+    NEW.tm_update := clock_timestamp();
   END IF;
   RETURN NEW;
 END
