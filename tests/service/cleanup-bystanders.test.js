@@ -9,6 +9,7 @@ import { probe } from './lib/http.js';
 import { addCompany, addUser } from './lib/people.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
+import { addServingRole } from './lib/roles.js';
 import { Stage, until } from './lib/stage.js';
 
 const confirmed = '2025-10-20T14:30:00Z';
@@ -148,12 +149,7 @@ describe('users that row security hides', () => {
   it('are not called unregistered: nothing is known of them', async (t) => {
     const own = await cluster.database(t);
     await run(t, ['migrate'], { database: own });
-    await own.query(
-      `create role blind login; grant usage on schema auth, reclaim to blind; grant all on all tables in schema reclaim to blind;
-       grant execute on all functions in schema reclaim to blind; grant usage on all sequences in schema reclaim to blind;
-       grant select, update, delete on auth.users, companies, company_admins to blind`,
-    );
-    const url = own.url.replace('postgres@', 'blind@');
+    const url = await addServingRole(own, 'blind');
     const blind = await serve(t, { env: { ...provider.env, RECLAIM_DATABASE_URL: url, RECLAIM_MIGRATE: 'off' } });
     const user = await addUser(own, { confirmed });
     await addCompany(own, user);

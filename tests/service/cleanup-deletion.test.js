@@ -21,6 +21,7 @@ import { addCompany, addUser } from './lib/people.js';
 import { completeMeanwhile, typeTwice } from './lib/races.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
+import { addServingRole } from './lib/roles.js';
 import { Stage, until } from './lib/stage.js';
 
 const confirmed = '2025-10-20T14:30:00Z';
@@ -107,12 +108,7 @@ describe('nothing is deleted on doubt', () => {
   it('not when row security hides the ownership tables', async (t) => {
     const db = await cluster.database(t);
     await run(t, ['migrate'], { database: db });
-    await db.query(
-      `create role dim login; grant usage on schema auth, reclaim to dim; grant all on all tables in schema reclaim to dim;
-       grant execute on all functions in schema reclaim to dim; grant usage on all sequences in schema reclaim to dim;
-       grant select, update, delete on auth.users, companies, company_admins to dim`,
-    );
-    const url = db.url.replace('postgres@', 'dim@');
+    const url = await addServingRole(db, 'dim');
     const provider = await FakeProvider.start(t, 'resend');
     const server = await serve(t, { env: { ...provider.env, RECLAIM_DATABASE_URL: url, RECLAIM_MIGRATE: 'off' } });
     const user = await addUser(db, { confirmed });

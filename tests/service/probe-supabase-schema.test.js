@@ -9,6 +9,7 @@ import { matrix } from './lib/matrix.js';
 import { addCompany, addUser } from './lib/people.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
+import { addServingRole } from './lib/roles.js';
 import { Stage } from './lib/stage.js';
 
 /** What Supabase Auth writes beside a user who signed in. */
@@ -105,13 +106,7 @@ describe('check-email-status on Supabase Auth’s schema', () => {
     await addCompany(fresh, owner);
     await run(t, ['migrate'], { database: fresh });
     await fresh.query('alter table companies enable row level security');
-    await fresh.query(
-      `create role narrow login;
-       grant usage on schema auth, reclaim to narrow; grant all on all tables in schema reclaim to narrow;
-       grant execute on all functions in schema reclaim to narrow; grant usage on all sequences in schema reclaim to narrow;
-       grant select, update, delete on auth.users, companies, company_admins to narrow`,
-    );
-    const url = fresh.url.replace('postgres@', 'narrow@');
+    const url = await addServingRole(fresh, 'narrow');
     const narrow = await serve(t, { env: { RECLAIM_DATABASE_URL: url, RECLAIM_DATABASE_DIRECT_URL: url, RECLAIM_MIGRATE: 'off' } });
     const { data } = (await probe(narrow, owner.email)).json;
     assert.equal(data.status, 'registered_verified');

@@ -8,6 +8,7 @@ import { addCustomer, assertError, canaryPassword, env, login } from './lib/cust
 import { erased, ledger, preview, remove } from './lib/erasure.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
+import { addServingRole } from './lib/roles.js';
 import { Stage, until } from './lib/stage.js';
 
 const stage = new Stage();
@@ -16,13 +17,8 @@ before(async () => {
   const cluster = await Cluster.create(stage);
   db = await cluster.database(stage);
   await run(stage, ['migrate'], { database: db });
-  await db.query(
-    `create role narrow login; create role somebody; grant usage on schema auth, reclaim to narrow;
-     grant all on all tables in schema reclaim to narrow; grant execute on all functions in schema reclaim to narrow;
-     grant usage on all sequences in schema reclaim to narrow;
-     grant select, update, delete on auth.users, companies, company_admins to narrow; delete from reclaim.cascade_participants`,
-  );
-  url = db.url.replace('postgres@', 'narrow@');
+  url = await addServingRole(db, 'narrow');
+  await db.query('create role somebody; delete from reclaim.cascade_participants');
   server = await serve(stage, { env: { ...env, RECLAIM_DATABASE_URL: url, RECLAIM_MIGRATE: 'off' } });
 });
 after(async () => {
