@@ -1,5 +1,5 @@
--- People to try things on, in the tables of sql/standalone.sql. Repeating is harmless: whoever is missing comes back, and
--- nobody is changed. Every password is demo-password.
+-- People to try things on, in the tables of sql/standalone.sql. Repeating is harmless: missing rows are inserted, existing
+-- ones are not changed. Every password is demo-password.
 --
 --   (any other address)   not registered
 --   uma@example.com       registered, never confirmed the address, no company     orphan, case 1.1

@@ -1,5 +1,5 @@
 -- After the first step has been taken back: what sql/search_path.sql and sql/ledger.sql did. Runs under the
--- migration lock, with only pg_catalog on the path. Stops when something that is not Reclaim's lies in the schema.
+-- migration lock, with only pg_catalog on the path. Fails when the schema contains objects that are not Reclaim's.
 DO $$
 DECLARE
   ours text;

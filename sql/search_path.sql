@@ -29,6 +29,6 @@ BEGIN
     (SELECT string_agg(quote_literal(name), ', ' ORDER BY place)
      FROM unnest(ARRAY['reclaim'] || array_remove(names, 'reclaim')) WITH ORDINALITY AS path (name, place)));
 EXCEPTION WHEN insufficient_privilege THEN
-  NULL; -- a comfort for people; Reclaim itself writes every name in full
+  NULL; -- for people at psql only; Reclaim itself qualifies every name
 END
 $$;

@@ -1,5 +1,5 @@
 -- What Reclaim finds in a Supabase database and a bare one lacks: the part of auth.users that it uses, and two tables
--- that say who completed a registration. Whatever is there already is left alone, so repeating it does no harm.
+-- that say who completed a registration. What exists is left as it is; repeating it is harmless.
 DO $$
 BEGIN
   IF pg_catalog.to_regnamespace('auth') IS NULL THEN

@@ -8,7 +8,7 @@
 -- counts, whatever window it was written under. Rows without last_at, written by other programs, count from bucket_time.
 --
 -- No index on the time alone: pruning goes by each key's tier and reads the whole table anyway, and with a choice
--- PostgreSQL may count a key by walking everybody's buckets of its window.
+-- PostgreSQL may count a key by scanning the buckets of all keys in its window.
 CREATE TABLE reclaim.rate_limits (
   key text NOT NULL,
   bucket_time timestamptz NOT NULL,

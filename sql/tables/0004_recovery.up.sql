@@ -1,6 +1,6 @@
--- Registration recovery: codes that are stored nowhere in clear, and what was asked for by whom.
+-- Registration recovery: codes, of which only hashes are stored, and the log of requests.
 
--- What was asked for and what became of it. Addresses and clients are keyed hashes. A partition a month
+-- Requests and their outcome. Addresses and clients are keyed hashes. A partition a month
 -- (reclaim.make_audit_partitions); rows of any other time are in the default one.
 CREATE TABLE reclaim.auth_cleanup_log (
   id bigint GENERATED ALWAYS AS IDENTITY,

@@ -1,4 +1,4 @@
--- Events: what is to be published, and what came back.
+-- Events to be published, and those that were returned.
 
 -- Written by the transaction that changes a customer. Changes of one customer wait for each other at its row, so that
 -- in the order of position each customer's sequence grows.
@@ -15,7 +15,7 @@ CREATE TABLE reclaim.event_outbox (
 );
 CREATE INDEX event_outbox_unpublished ON reclaim.event_outbox (position) WHERE published_at IS NULL;
 
--- Events that RabbitMQ confirmed though no queue was bound for them: nobody has them yet. `reclaim events redrive`
+-- Events that RabbitMQ confirmed though no queue was bound for them: no consumer has them. `reclaim events redrive`
 -- publishes them again.
 CREATE TABLE reclaim.event_returns (
   event_id uuid PRIMARY KEY REFERENCES reclaim.event_outbox (id) ON DELETE CASCADE,

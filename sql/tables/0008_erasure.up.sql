@@ -1,6 +1,6 @@
 -- A deleted customer is erased from every service that takes part, with a receipt from each.
 
--- Who keeps something of a customer: tables of this database, and services elsewhere that report what they did.
+-- Participants: tables of this database, and services elsewhere that report what they erased.
 CREATE TABLE reclaim.cascade_participants (
   name text PRIMARY KEY CHECK (name ~ '^[a-z0-9][a-z0-9_.-]{0,62}$'),
   kind text NOT NULL CHECK (kind IN ('table', 'remote')),
@@ -11,7 +11,7 @@ CREATE TABLE reclaim.cascade_participants (
   page_size integer NOT NULL DEFAULT 1000 CHECK (page_size BETWEEN 1 AND 100000),
   enabled boolean NOT NULL DEFAULT true,
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  -- While the participant itself fails, whoever it is about: how often in a row, and when it is tried again.
+  -- While the participant fails for every customer: how often in a row, and when it is tried again.
   tries integer NOT NULL DEFAULT 0,
   retry_at timestamptz NOT NULL DEFAULT '-infinity',
   CHECK ((kind = 'table') = (table_name IS NOT NULL)),

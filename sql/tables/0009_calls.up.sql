@@ -1,4 +1,4 @@
--- Calls, as the switch tells of them, so that a frozen customer's can be found and ended.
+-- Calls, as the switch reports them, so that a frozen customer's can be found and ended.
 
 CREATE TABLE reclaim.call_calls (
   id uuid PRIMARY KEY DEFAULT gen_random_uuid(),
@@ -9,7 +9,7 @@ CREATE TABLE reclaim.call_calls (
   status text NOT NULL DEFAULT 'dialing'
     CHECK (status IN ('dialing', 'ringing', 'progressing', 'terminating', 'canceling', 'hangup')),
   hangup_reason text NOT NULL DEFAULT '',
-  -- The dialog at the switch. Null: the switch knows nothing of this call.
+  -- The dialog at the switch. Null: no dialog at a switch.
   sip_call_id text,
   from_tag text,
   to_tag text,
@@ -39,8 +39,8 @@ CREATE INDEX call_live_by_ending ON reclaim.call_calls (ending_for, id)
 CREATE UNIQUE INDEX call_by_sip ON reclaim.call_calls
   (sip_call_id, coalesce(from_tag, ''), coalesce(cseq, 0), customer_id, direction) WHERE sip_call_id IS NOT NULL;
 
--- Calls have people's numbers in them, which a trigger empties with the mark. The dialog stays: a call of somebody who was
--- deleted in the middle of it has still to be ended at the switch.
+-- Calls have people's numbers in them, which a trigger empties with the mark. The dialog stays: the call of a
+-- customer deleted during it must still be ended at the switch.
 INSERT INTO reclaim.cascade_participants (name, kind, table_name, customer_column, soft_delete_column)
   VALUES ('reclaim.calls', 'table', 'reclaim.call_calls', 'customer_id', 'tm_delete');
 

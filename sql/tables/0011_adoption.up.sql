@@ -1,10 +1,10 @@
--- A team may have customer_customers and billing_accounts already, in this schema or in public. They are taken over where
--- they are: missing columns are added, old rows are made to say what they meant, and from then on a table in public is
--- seen in this schema through a view, so that every statement can name it the same way.
+-- A team may have customer_customers and billing_accounts already, in this schema or in public. They are adopted in
+-- place: missing columns are added, old rows are converted, and a table in public gets a view in this schema, so that every
+-- statement can name it the same way.
 --
 -- The last of the first steps: the triggers on these tables follow at once, with the functions.
 
--- What a table lacked when it was taken over: going down takes that away again, and nothing else.
+-- Columns that adoption added; going down removes these and nothing else.
 CREATE TABLE reclaim.adopted_columns (
   relation text NOT NULL,    -- 'public.customer_customers'
   column_name text           -- null: the table itself was made here
@@ -127,7 +127,7 @@ DROP FUNCTION reclaim.adopt_table(text, text[]);
 -- Holds without a reason must not look like a freeze, which a recovery would lift.
 UPDATE reclaim.billing_accounts SET hold_reasons = '{held}' WHERE status = 'frozen' AND hold_reasons = '{}'
   AND customer_id NOT IN (SELECT id FROM reclaim.customer_customers WHERE status = 'frozen');
--- Accounts of customers that are frozen already, and since when. No trigger is there yet to do it.
+-- Accounts of customers that are frozen already, and since when. The triggers that do this follow with the functions.
 UPDATE reclaim.billing_accounts a SET status = 'frozen', hold_reasons = array_append(a.hold_reasons, 'account_frozen'),
     tm_update = CASE WHEN a.status = 'frozen' THEN a.tm_update ELSE clock_timestamp() END
   FROM reclaim.customer_customers c

@@ -1,6 +1,6 @@
 -- "Not deleted" as some programs write it: a time far ahead, or at the beginning of the epoch.
--- Without a SET clause, so that it is inlined where it is called; the installation's time is asked for only where the real
--- one does not settle it.
+-- Without a SET clause, so that it is inlined where it is called; the installation's time is read only where the real
+-- time does not decide.
 CREATE OR REPLACE FUNCTION reclaim.is_sentinel(p_time timestamptz) RETURNS boolean
 LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

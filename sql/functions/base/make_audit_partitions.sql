@@ -1,6 +1,6 @@
--- Keeps the partitions of the audit tables, a month each in UTC: makes those of this month and the next two, with the rows
--- that the default one has of them, and drops empty ones of months before the last. Returns how many it made. What others
--- hold locked is left for the next time, and so is what another session makes meanwhile: rows are never without a place.
+-- Keeps the monthly (UTC) partitions of the audit tables: makes those of this month and the next two, moves their rows out
+-- of the default partition, and drops empty partitions of months before the last. Returns how many it made. A partition
+-- that another session has locked, or is making, is left for the next call; until then its rows go to the default one.
 --
 -- A partition is attached, which does not lock the parent against statements; only the default one is locked, briefly.
 -- Runs as its owner, since a role that serves may not create tables.

@@ -1,5 +1,5 @@
--- Whether row security lets this role see every row of a table and, for UPDATE and DELETE, change every row. A role that
--- row security keeps from some rows gets no error: owners look like orphans, and an erasure finds nothing to erase.
+-- Whether row security lets this role see every row of a table and, for UPDATE and DELETE, change every row. A role from
+-- which row security hides rows gets no error: owners look like orphans, and an erasure finds nothing to erase.
 --
 -- Policies count when they are for this role and for the command; to change rows a role must also see them. Only the
 -- constant true is taken for "all rows". A view reads its tables as the view's owner.
@@ -13,7 +13,7 @@ BEGIN
     RAISE EXCEPTION 'sees_all_rows knows SELECT, UPDATE and DELETE, not %', p_command
       USING ERRCODE = 'invalid_parameter_value';
   END IF;
-  -- The usual case, asked for every request: a table (a view has no file).
+  -- The usual case, checked for every request: a table (a view has no file).
   IF pg_relation_filenode(p_table) IS NOT NULL AND NOT row_security_active(p_table) THEN
     RETURN true;
   END IF;

@@ -1,9 +1,9 @@
--- Takes an amount off an account, once a reference. The outcome is charged, again (nothing is taken: it was before),
--- differs (that reference was charged, but not this), unknown, future, deleted, held, frozen, was_frozen or too_little.
+-- Charges an amount to an account, once per reference. Outcomes: charged, again (it was charged before), differs (that
+-- reference was charged with other values), unknown, future, deleted, held, frozen, was_frozen, too_little.
 --
 -- The row is locked by a statement of its own: under READ COMMITTED those after it see what its last holder committed,
--- and the clock is read only then. A plan is kept for as long as its session: one made while the tables were small must not
--- read all of large ones.
+-- and the clock is read only then. Plans are kept for the session: one made while the tables were small must not scan
+-- large ones.
 CREATE OR REPLACE FUNCTION reclaim.billing_charge(p_account uuid, p_amount bigint, p_reference text, p_occurred timestamptz,
   p_subscription uuid DEFAULT NULL, OUT outcome text, OUT object json)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off
@@ -42,7 +42,7 @@ BEGIN
       object := reclaim.billing_charge_object(v_charge);
       RETURN;
     END IF;
-    -- Charged to another account meanwhile.
+    -- Another transaction has charged this reference to another account.
     SELECT * INTO STRICT v_charge FROM reclaim.billing_charges c WHERE c.reference = p_reference;
   END IF;
   outcome := CASE WHEN v_charge.billing_account_id = p_account AND v_charge.amount_micros = p_amount

@@ -1,5 +1,5 @@
 -- Charges what is due, up to p_most subscriptions, oldest first. Each account is a step of its own: one that is locked, or
--- fails, is left for later and keeps nobody else waiting.
+-- fails, stays due and does not delay the others.
 CREATE OR REPLACE FUNCTION reclaim.billing_charge_due(p_most integer, OUT seen integer, OUT charged bigint, OUT refused bigint,
   OUT failed bigint)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET lock_timeout = '100ms'

@@ -1,4 +1,4 @@
--- Charges one subscription for each period that has begun, and says how often it could, and whether it was refused.
+-- Charges one subscription for each period that has begun, and returns how many were charged, and whether one was refused.
 -- The account is locked.
 CREATE OR REPLACE FUNCTION reclaim.billing_charge_periods(s reclaim.billing_subscriptions, OUT charged integer, OUT refused boolean)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
@@ -11,7 +11,7 @@ BEGIN
   refused := false;
   SELECT f.frozen_at INTO v_open FROM reclaim.billing_freezes f
     WHERE f.billing_account_id = s.billing_account_id AND f.thawed_at IS NULL;
-  -- What is left after so many is done when the others have had their turn.
+  -- The rest is charged in a further call, after other subscriptions.
   WHILE NOT refused AND charged < 50 AND s.next_charge_at <= reclaim.now()
       AND (v_open IS NULL OR s.next_charge_at < v_open) LOOP
     SELECT c.outcome INTO v_outcome FROM reclaim.billing_charge(s.billing_account_id, s.amount_micros,
@@ -20,7 +20,7 @@ BEGIN
       charged := charged + 1;
       s.tries := 0;
       s.next_charge_at := reclaim.billing_next_charge(s.billing_account_id, s.next_charge_at, s.period_seconds);
-    ELSIF v_outcome = 'was_frozen' THEN -- only if someone wrote the history anew: such a period is free
+    ELSIF v_outcome = 'was_frozen' THEN -- only if the history was rewritten: such a period is free
       s.next_charge_at := s.next_charge_at + make_interval(secs => s.period_seconds);
     ELSE
       refused := true;

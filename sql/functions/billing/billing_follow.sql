@@ -1,5 +1,5 @@
--- What follows from a change of an account, in the same transaction: the history of freezes, and its subscriptions pause,
--- go on or end. Runs as its owner, as billing_settle_holds does.
+-- The consequences of a change of an account, in the same transaction: the history of freezes; subscriptions pause, resume
+-- or end. Runs as its owner, as billing_settle_holds does.
 CREATE OR REPLACE FUNCTION reclaim.billing_follow() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -16,7 +16,7 @@ BEGIN
   ELSIF v_was AND NOT v_is THEN
     PERFORM reclaim.billing_thaw(NEW.id);
   ELSE
-    -- There is money again, or nothing holds it any more: what waits for that waits no longer.
+    -- The balance grew or a hold was lifted: overdue subscriptions are tried at once.
     UPDATE reclaim.billing_subscriptions SET attempt_at = next_charge_at, tries = 0
       WHERE billing_account_id = NEW.id AND attempt_at IS NOT NULL AND tries > 0;
   END IF;

@@ -1,5 +1,5 @@
 -- A subscription's charge follows the last by a period, and by the time that the account was frozen in between. A freeze
--- that is not over yet moves it when it is.
+-- in progress moves it when it ends.
 CREATE OR REPLACE FUNCTION reclaim.billing_next_charge(p_account uuid, p_last timestamptz, p_seconds bigint) RETURNS timestamptz
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog
 AS $$

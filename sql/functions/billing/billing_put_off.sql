@@ -7,7 +7,7 @@ BEGIN
       attempt_at = reclaim.now() + reclaim.billing_pause(tries + 1)
     WHERE billing_account_id = p_account AND attempt_at <= (SELECT reclaim.now());
 EXCEPTION WHEN lock_not_available THEN
-  NULL; -- whoever has the account has these too; they stay due
+  NULL; -- the session that holds the account holds these too; they stay due
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.billing_put_off FROM PUBLIC;

@@ -1,5 +1,5 @@
 -- Why money may not be taken from an account for usage of that instant; null: it may. The account's row must be locked,
--- or the answer may be old.
+-- or the result may be out of date.
 CREATE OR REPLACE FUNCTION reclaim.billing_refusal(a reclaim.billing_accounts, p_occurred timestamptz) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog SET enable_seqscan = off
 AS $$
@@ -9,10 +9,10 @@ BEGIN
   ELSIF a.status <> 'active' AND NOT a.hold_reasons <@ ARRAY['account_frozen'] THEN
     RETURN 'held';
   ELSIF EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.id = a.customer_id AND c.status = 'deleted') THEN
-    RETURN 'deleted'; -- its accounts follow when the cascade comes to them
+    RETURN 'deleted'; -- its accounts are erased by the cascade
   ELSIF 'account_frozen' = ANY (a.hold_reasons) AND NOT EXISTS (
       SELECT FROM reclaim.billing_freezes f WHERE f.billing_account_id = a.id AND f.thawed_at IS NULL) THEN
-    RETURN 'frozen'; -- nobody knows since when
+    RETURN 'frozen'; -- without a record since when
   END IF;
   RETURN (SELECT CASE WHEN f.thawed_at IS NULL THEN 'frozen' ELSE 'was_frozen' END FROM reclaim.billing_freezes f
     WHERE f.billing_account_id = a.id AND f.frozen_at <= p_occurred AND (f.thawed_at IS NULL OR p_occurred < f.thawed_at)

@@ -1,5 +1,5 @@
--- A frozen account has a reason, one with a reason is frozen, and an account of a frozen customer is born frozen. Who only
--- knows the status and sets it to active lifts every hold but the freeze, which ends with the customer's.
+-- A frozen account has a reason, an account with a reason is frozen, and a new account of a frozen customer is frozen. A
+-- program that sets only the status to active lifts every hold but account_frozen, which ends with the customer's freeze.
 --
 -- Runs as its owner: the table may belong to a team whose programs have no rights in this schema.
 CREATE OR REPLACE FUNCTION reclaim.billing_settle_holds() RETURNS trigger
@@ -14,7 +14,7 @@ BEGIN
     RETURN NEW;
   END IF;
   IF TG_OP = 'INSERT' THEN
-    -- Waits for a freeze under way, and makes one wait that begins now.
+    -- Waits for a freeze in progress, and delays one that begins now.
     SELECT c.status INTO v_customer FROM reclaim.customer_customers c WHERE c.id = NEW.customer_id FOR SHARE;
     IF v_customer = 'frozen' AND NOT 'account_frozen' = ANY (NEW.hold_reasons) THEN
       NEW.hold_reasons := array_append(NEW.hold_reasons, 'account_frozen');

@@ -1,4 +1,4 @@
--- A new subscription is looked at when its first charge is due.
+-- A new subscription is tried when its first charge is due.
 CREATE OR REPLACE FUNCTION reclaim.billing_subscription_settle() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$

@@ -1,6 +1,6 @@
--- A charge is admitted at an instant that its account's lock has seen, so a freeze may only be stamped once it holds the
--- locks of all the customer's accounts: otherwise a charge could slip between the stamp and the lock, and have occurred
--- inside the freeze. Its name has it run before customer_settle.
+-- A charge reads the clock after it has locked its account, so a freeze reads the clock only when it holds the locks of all
+-- the customer's accounts: otherwise a charge between clock and lock would lie inside the freeze. By its name it fires
+-- before customer_settle.
 CREATE OR REPLACE FUNCTION reclaim.customer_freezes_accounts() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$

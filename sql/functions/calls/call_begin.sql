@@ -1,5 +1,5 @@
 -- Call set-up: the customer's row is held in share mode until the call's row is committed, so that a freeze either sees
--- the call or is seen by it. What is read under a lock is read by a statement that begins after the lock was had.
+-- the call or is seen by it. What a lock protects is read by a statement that begins after the lock was granted.
 -- Outcomes: created; repeated; frozen or deleted, with when that was asked for; unknown; no_master.
 CREATE OR REPLACE FUNCTION reclaim.call_begin(p_customer uuid, p_direction text, p_source text, p_destination text,
   p_sip_call_id text, p_from_tag text, p_cseq bigint, p_master uuid, p_confbridge uuid, p_group uuid,
@@ -11,10 +11,10 @@ DECLARE
 BEGIN
   refused_customer := p_customer;
   IF p_group IS NOT NULL THEN
-    -- Who comes second must see who came first.
+    -- The second leg of a group must see the first.
     PERFORM pg_catalog.pg_advisory_xact_lock(1919247215, pg_catalog.uuid_hash(p_group));
   END IF;
-  -- Who may not call anyway is told so without a lock.
+  -- A customer that may not call is refused without taking a lock.
   SELECT c.status, c.tm_deletion_scheduled INTO outcome, v_scheduled
     FROM reclaim.customer_customers c WHERE c.id = p_customer;
   IF outcome = 'active' THEN
@@ -32,7 +32,7 @@ BEGIN
     LOOP
       EXIT WHEN outcome <> 'active';
     END LOOP;
-    outcome := coalesce(outcome, 'active'); -- there was nobody else
+    outcome := coalesce(outcome, 'active'); -- no other customer is involved
   END IF;
   IF outcome = 'active' THEN
     INSERT INTO reclaim.call_calls AS c (customer_id, direction, source, destination, sip_call_id, from_tag, cseq,

@@ -1,4 +1,4 @@
--- What is deleted keeps nobody's number.
+-- Clears the numbers of a call that is marked deleted.
 CREATE OR REPLACE FUNCTION reclaim.call_forget() RETURNS trigger
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$

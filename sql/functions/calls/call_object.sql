@@ -1,5 +1,5 @@
--- The call object of the API. One expression, so that it becomes part of whatever statement asks for it: a body that has to
--- be planned at every call costs more than the call.
+-- The call object of the API. One expression, so that it is inlined: planning a function's body at every call would cost
+-- more than running it.
 CREATE OR REPLACE FUNCTION reclaim.call_object(c reclaim.call_calls) RETURNS json
 LANGUAGE sql STABLE PARALLEL SAFE
 AS $$

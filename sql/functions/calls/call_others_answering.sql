@@ -1,5 +1,5 @@
--- Who answers for a call beside its own customer: whoever has the calls it is chained to, and whoever began its group
--- call. Their freeze ends it too.
+-- The customers, beside its own, whose freeze ends a call: those of the calls it is chained to, and the one that began its
+-- group call.
 CREATE OR REPLACE FUNCTION reclaim.call_others_answering(p_master uuid, p_group uuid) RETURNS SETOF uuid
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$

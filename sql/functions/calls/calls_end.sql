@@ -1,5 +1,5 @@
--- One pass over the calls of a customer that was frozen or deleted: none that is live stays unmarked; those that no
--- switch knows are over. Once nothing is left, the customer says so. Run until then.
+-- One pass over the calls of a customer that was frozen or deleted: marks every live call, and ends those that have no
+-- dialog at a switch. When no call is left it sets the customer's frozen_calls_at. Called until then.
 CREATE OR REPLACE FUNCTION reclaim.calls_end(p_customer uuid, p_has_switch boolean)
 RETURNS TABLE (standing text, left_over bigint, marked bigint, seconds double precision)
 LANGUAGE plpgsql SET search_path = pg_catalog

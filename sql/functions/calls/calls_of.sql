@@ -1,5 +1,5 @@
--- Every live call that ends when this customer may not call any more: its own, among them its legs in conferences but
--- nobody else's; those of the group calls that it began; and those chained to any of them.
+-- Every live call that ends when this customer is frozen or deleted: its own, including its legs in conferences but not
+-- those of others; the calls of group calls that it began; and calls chained to any of them.
 CREATE OR REPLACE FUNCTION reclaim.calls_of(p_customer uuid) RETURNS SETOF uuid
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$

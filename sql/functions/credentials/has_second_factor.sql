@@ -1,4 +1,4 @@
--- Whether a user has a verified second factor; null when that cannot be read, so that nobody is signed in on a guess. The
+-- Whether a user has a verified second factor; null when that cannot be read; login is then refused. The
 -- table is Supabase Auth's and may be missing.
 CREATE OR REPLACE FUNCTION reclaim.has_second_factor(p_user uuid) RETURNS boolean
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog

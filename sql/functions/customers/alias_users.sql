@@ -1,4 +1,4 @@
--- Makes users unusable and unrecognisable whose rows have to stay.
+-- Replaces the personal data of users whose rows have to stay, and makes them unable to sign in.
 CREATE OR REPLACE FUNCTION reclaim.alias_users(p_users uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$

@@ -1,5 +1,5 @@
--- A table that was taken over may have columns that Reclaim does not know: those of text whose names tell that they hold a
--- secret or something personal, as a list for SET; null when there are none.
+-- Text columns of an adopted table that Reclaim does not know and whose names suggest secrets or personal data, as a list
+-- for SET; null when there are none.
 CREATE OR REPLACE FUNCTION reclaim.customer_columns_to_clear() RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$

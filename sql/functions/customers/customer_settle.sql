@@ -1,5 +1,5 @@
--- Status and tm_delete go together whoever writes them; every change grows the version, and a change of state leaves the
--- transaction that made it, for those who read only what is new (src/gate/frozen_customers.c).
+-- Keeps status and tm_delete consistent, whichever program writes them. Every change increases the version; a change of
+-- state records its transaction, by which src/gate/frozen_customers.c finds changes.
 CREATE OR REPLACE FUNCTION reclaim.customer_settle() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
 AS $$
@@ -34,7 +34,7 @@ BEGIN
     NEW.frozen_api_at := NULL;
     NEW.frozen_calls_at := NULL;
   END IF;
-  -- When a layer reports that it has the freeze, the customer itself has not changed.
+  -- A layer that records that it has applied the freeze does not change the customer.
   IF (NEW.status, NEW.tm_deletion_scheduled, NEW.name, NEW.detail, NEW.email, NEW.phone_number, NEW.address,
       NEW.webhook_method, NEW.webhook_uri, NEW.billing_account_id, NEW.owner_user_id, NEW.hold_reason)
       IS DISTINCT FROM (OLD.status, OLD.tm_deletion_scheduled, OLD.name, OLD.detail, OLD.email, OLD.phone_number,

@@ -1,6 +1,6 @@
--- Ends these customers, whose rows the caller has locked and found fit to go. p_sealed: for each the sealed address that the
--- last mail goes to (src/customers/last_mail.h), or null for none. All of it is one transaction's: the state, nothing
--- personal left, credentials and login gone, the event, the audit, and what the cascade has to do.
+-- Deletes these customers, whose rows the caller has locked and checked. p_sealed: for each the sealed address of its last
+-- mail (src/customers/last_mail.h), or null for none. One transaction: the state, personal data cleared, credentials and
+-- login removed, the event, the audit row, and the receipts that the cascade has to complete.
 --
 -- JIT and sequential scans off: these are indexed look-ups, compiling costs more than it saves.
 CREATE OR REPLACE FUNCTION reclaim.delete_customers(p_ids uuid[], p_sealed text[], p_action text, p_actor text, p_actor_id uuid,
@@ -55,7 +55,7 @@ BEGIN
     PERFORM reclaim.remove_users(v_owners);
   END IF;
 
-  -- A participant is either seen here or added after this has committed, and then finds these customers among the past.
+  -- A participant is either seen here, or is added after this commit and then finds these customers as deleted.
   PERFORM pg_advisory_xact_lock_shared(1919247212, 4);
   INSERT INTO reclaim.cascade_receipts (customer_id, participant, next_try_at)
     SELECT one, p.name, v_real FROM unnest(p_ids) AS one CROSS JOIN reclaim.cascade_participants p WHERE p.enabled

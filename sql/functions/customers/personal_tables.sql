@@ -1,4 +1,4 @@
--- Tables of Supabase Auth that have something personal of a user beside its row.
+-- Tables of Supabase Auth with personal data of a user, beside auth.users.
 CREATE OR REPLACE FUNCTION reclaim.personal_tables() RETURNS TABLE (name regclass, type text)
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$

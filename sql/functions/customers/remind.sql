@@ -1,5 +1,5 @@
 -- Promises the mails of one reminder to frozen customers whose deletion is p_before_ms away or less, but more than
--- p_until_ms: whoever is so late that the next one is due gets that one alone. Returns how many.
+-- p_until_ms: when the next reminder is due too, only that one is sent. Returns how many.
 CREATE OR REPLACE FUNCTION reclaim.remind(p_grace_ms bigint, p_before_ms bigint, p_until_ms bigint, p_limit integer) RETURNS integer
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$

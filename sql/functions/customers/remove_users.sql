@@ -1,5 +1,5 @@
--- Removes login identities, so that their addresses are free. A row that others still refer to, and which they will not
--- let go, is made unusable and unrecognisable instead.
+-- Deletes login identities, so that their addresses can be registered again. A row that a foreign key keeps from being
+-- deleted is anonymised instead (reclaim.alias_users).
 CREATE OR REPLACE FUNCTION reclaim.remove_users(p_users uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
@@ -26,7 +26,7 @@ BEGIN
         INTO v_some USING v_going;
       v_kept := v_kept || coalesce(v_some, '{}');
     EXCEPTION WHEN insufficient_privilege THEN
-      NULL; -- then the deletion finds out
+      NULL; -- the DELETE below reports it
     END;
   END LOOP;
   v_going := ARRAY(SELECT unnest(v_going) EXCEPT SELECT unnest(v_kept) ORDER BY 1);

@@ -1,5 +1,5 @@
--- Registers a participant, or changes one. Returns what is wrong with it, null when it takes part from now on. p_past: what
--- customers left in it who were deleted before goes too.
+-- Registers a participant, or changes one. Returns what is wrong with it; null when it takes part from now on. p_past: rows
+-- of customers deleted earlier are erased too.
 CREATE OR REPLACE FUNCTION reclaim.cascade_add(p_name text, p_table text, p_column text, p_soft text, p_scrub text[], p_page integer,
   p_past boolean) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog

@@ -1,4 +1,4 @@
--- How rows of a table go.
+-- The SQL command by which rows of a table are erased.
 CREATE OR REPLACE FUNCTION reclaim.cascade_command(p reclaim.cascade_participants) RETURNS text
 LANGUAGE sql IMMUTABLE SET search_path = pg_catalog
 AS $$ SELECT CASE WHEN p.soft_delete_column IS NULL THEN 'DELETE' ELSE 'UPDATE' END $$;

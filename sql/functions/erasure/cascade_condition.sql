@@ -1,4 +1,5 @@
--- Rows of a table that are to go: all of them; or where they are only marked, those not marked yet, or not emptied.
+-- The condition for rows that are still to be erased: all of them; for a table whose rows are only marked, those that are
+-- not marked or not emptied.
 CREATE OR REPLACE FUNCTION reclaim.cascade_condition(p reclaim.cascade_participants) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$

@@ -1,4 +1,5 @@
--- One page of a table: rows of these customers, p.page_size at most; how many went of whom, and who has some left.
+-- One page of a table: erases rows of these customers, p.page_size at most; returns how many of which customer, and which
+-- customers have rows left.
 CREATE OR REPLACE FUNCTION reclaim.cascade_delete(p reclaim.cascade_participants, p_ids uuid[], OUT counted uuid[],
   OUT counts bigint[], OUT remaining uuid[])
 LANGUAGE plpgsql SET search_path = pg_catalog
@@ -25,8 +26,8 @@ BEGIN
       INTO v_act FROM pg_attribute a
       WHERE a.attrelid = v_table AND a.attname = ANY (p.scrub_columns || p.soft_delete_column) AND NOT a.attisdropped;
   END IF;
-  -- The customer's column is asked for twice: in a partitioned table the places of rows are not unique, and a row found
-  -- by a place that another partition has too is then one that goes all the same.
+  -- The customer's column is compared twice: in a partitioned table a ctid is not unique, and a row found by the ctid of
+  -- another partition must be one of these customers' too.
   EXECUTE 'WITH page AS (' || v_act || format(' WHERE ctid = ANY (ARRAY(SELECT ctid FROM %1$s'
       ' WHERE %2$I = ANY ($1::%3$s[]) AND %4$s LIMIT $2)) AND %2$I = ANY ($1::%3$s[]) AND %4$s RETURNING %2$I::uuid AS customer)'
       ' SELECT array_agg(customer), array_agg(rows) FROM (SELECT customer, count(*) AS rows FROM page GROUP BY 1) AS sums',

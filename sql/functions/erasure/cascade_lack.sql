@@ -1,4 +1,4 @@
--- What keeps a table from taking part, as a sentence that says what to do; null: nothing.
+-- Why a table cannot take part, as a sentence that says what to do; null when it can.
 CREATE OR REPLACE FUNCTION reclaim.cascade_lack(p reclaim.cascade_participants) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog
 AS $$

@@ -1,6 +1,6 @@
--- One page of one participant's work, for up to so many customers at once; all in the caller's transaction, so that rows
--- gone and rows counted are the same. idle: nothing is due. busy: another works on it. page: something was done. split:
--- one of these customers cannot be erased, ask for one at a time. failed: noted, and tried again later.
+-- One page of one participant's work, for up to so many customers at once, in the caller's transaction, so that every row
+-- deleted is counted. idle: nothing is due. busy: another session works on it. page: rows were deleted. split: one of these
+-- customers cannot be erased, ask for one at a time. failed: recorded, and tried again.
 --
 -- JIT and sequential scans off: these are indexed look-ups, compiling costs more than it saves, and a plan made for few
 -- customers would not fit many.
@@ -38,7 +38,7 @@ BEGIN
     v_page := reclaim.cascade_delete(v_p, v_ids);
   EXCEPTION WHEN OTHERS THEN
     GET STACKED DIAGNOSTICS v_message = MESSAGE_TEXT, v_where = CONSTRAINT_NAME;
-    -- Words of PostgreSQL's own about names of things; what a trigger says may be about people, and is not kept.
+    -- PostgreSQL's own messages name objects and are kept; a trigger's message may name people and is not.
     error := SQLSTATE || CASE WHEN left(SQLSTATE, 2) IN ('42', 'RC') THEN ' ' || left(v_message, 200)
                               WHEN v_where <> '' THEN ' ' || v_where ELSE '' END;
   END;
@@ -47,7 +47,7 @@ BEGIN
       outcome := 'busy';
     ELSIF left(error, 2) IN ('08', '42', '53', '54', '55', '57', '58', 'XX') THEN
       outcome := 'failed';
-      v_all := true; -- whoever it is about: the participant pauses, its receipts keep their turn
+      v_all := true; -- for every customer: the participant pauses, its receipts stay due
       PERFORM reclaim.cascade_put_off(p_participant);
     ELSIF customers > 1 THEN
       outcome := 'split';

@@ -1,4 +1,4 @@
--- Puts a participant off that fails whoever it is about.
+-- Delays a participant that fails for every customer.
 CREATE OR REPLACE FUNCTION reclaim.cascade_put_off(p_participant text) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog
 AS $$

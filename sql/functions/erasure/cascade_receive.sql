@@ -1,4 +1,4 @@
--- A remote service's word. Repeats change nothing. missing: no such erasure, or no such remote participant in it.
+-- Stores a remote service's receipt. Repeats change nothing. missing: no such erasure, or no such remote participant in it.
 CREATE OR REPLACE FUNCTION reclaim.cascade_receive(p_customer uuid, p_participant text, p_done boolean, p_rows bigint, p_error text)
 RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog

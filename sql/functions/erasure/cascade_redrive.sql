@@ -1,5 +1,5 @@
--- Has what is unfinished tried again at once: of one customer or of all, of one participant or of all. Remote services are
--- told again. Who began to take part after a customer was deleted gets its part of it now.
+-- Makes unfinished receipts due at once: of one customer or of all, of one participant or of all. Events to remote services
+-- are published again. A participant added after a customer was deleted gets a receipt to complete.
 CREATE OR REPLACE FUNCTION reclaim.cascade_redrive(p_customer uuid, p_participant text) RETURNS bigint
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$

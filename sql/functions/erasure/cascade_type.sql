@@ -1,4 +1,4 @@
--- As what a customer's id is compared with the table's column.
+-- The type as which a customer's id is compared with the table's column.
 CREATE OR REPLACE FUNCTION reclaim.cascade_type(p reclaim.cascade_participants) RETURNS text
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$

@@ -1,5 +1,5 @@
--- Customers whose last receipt this may have been. Whoever writes receipts settles one after the other, until it commits:
--- of two last receipts the second sees the first, since the question is a statement of its own.
+-- Completes the erasures of customers whose last receipt may have been written. Takes a lock until the commit, and reads in
+-- a statement of its own after it: of two transactions that write the last two receipts, the second sees the first.
 CREATE OR REPLACE FUNCTION reclaim.erasures_settle(p_ids uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$

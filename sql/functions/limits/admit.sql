@@ -1,17 +1,17 @@
 -- Decides many requests at once, in the order given, each wholly or not at all.
 --
--- Key k may be charged up to p_limits[k] times in p_windows[k] seconds. Request i has three places for keys, at
--- p_requests[3i-2 … 3i]: numbers of keys, 0 for none. A request is admitted when each of its keys has room, and then
--- charges all of them; a refused one charges none.
+-- Key k may be counted up to p_limits[k] times in p_windows[k] seconds. Request i has three places for keys, at
+-- p_requests[3i-2 … 3i]: numbers of keys, 0 for none. A request is admitted when each of its keys is below its limit, and
+-- then counts in all of them; a refused one counts in none.
 --
--- Answers with one row: which requests were admitted; what each place's key counts afterwards; and for each key, in
+-- Returns one row: which requests were admitted; the count of each place's key afterwards; and for each key, in
 -- microseconds from now, when its oldest row leaves the window and when it will admit one more (0: at once).
 --
 -- The lock is taken by a statement of its own: under READ COMMITTED the statements after it see what its last holder
 -- committed, and the clock is read only then.
 --
--- A plan is made once and kept for as long as its session: planning for each call would take longer than deciding, and a
--- plan made while the table was small must not read all of a large one. Nothing here is worth compiling.
+-- A plan is made once per session: planning each call would take longer than running it, and a plan made while the
+-- table was small must not scan a large one. JIT would cost more than it saves.
 CREATE OR REPLACE FUNCTION reclaim.admit(p_keys text[], p_limits integer[], p_windows integer[], p_requests integer[],
   OUT admitted boolean[], OUT counts integer[], OUT leaves_us bigint[], OUT waits_us bigint[])
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
@@ -42,7 +42,7 @@ BEGIN
     FROM reclaim.limit_rows(k.key, k.seconds, v_now) r
   ) c;
 
-  -- The clock was set back. What was admitted before counts from now on, or obeying a wait would not admit.
+  -- The clock was set back: earlier admissions count from now on. Otherwise a caller that waits as asked is refused again.
   IF v_ahead THEN
     UPDATE reclaim.rate_limits r SET last_at = v_now
     WHERE r.key = ANY (p_keys) AND coalesce(r.last_at, r.bucket_time) > v_now;

@@ -1,5 +1,5 @@
--- Deletes rows that no limit can need any more: last admissions older than twice their tier's window, two hours where no
--- window is known. Answers with how many.
+-- Deletes rows that no limit needs: last admissions older than twice their tier's window, two hours where no
+-- window is known. Returns how many.
 CREATE OR REPLACE FUNCTION reclaim.cleanup_old_rate_limit_buckets() RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
 AS $$

@@ -1,4 +1,4 @@
--- The time that limits go by. A function of its own, so that tests can move it.
+-- The time that limits use. A function of its own, so that tests can move it.
 CREATE OR REPLACE FUNCTION reclaim.limit_clock() RETURNS timestamptz
 LANGUAGE sql VOLATILE SET search_path = pg_catalog
 AS 'SELECT clock_timestamp()';

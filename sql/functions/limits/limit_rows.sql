@@ -1,5 +1,5 @@
--- The rows of a key that count at p_now. The range is a hundredth longer than the window for programs that name a bucket
--- after its beginning. Without a SET clause, so that it is inlined where it is called and planned with it.
+-- The rows of a key that count at p_now. The range is a hundredth longer than the window, for programs that write
+-- the bucket's beginning as bucket_time. Without a SET clause, so that it is inlined where it is called and planned with it.
 CREATE OR REPLACE FUNCTION reclaim.limit_rows(p_key text, p_seconds integer, p_now timestamptz)
 RETURNS TABLE (last_at timestamptz, count integer)
 LANGUAGE sql STABLE

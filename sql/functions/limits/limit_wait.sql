@@ -1,4 +1,4 @@
--- Microseconds until a key that counts p_count, its limit or more, has room for one: its rows leave the window in the
+-- Microseconds until a key whose count is p_count, its limit or more, admits one more: its rows leave the window in the
 -- order of their last admissions, and enough of them must have left. Never more than the window: a last admission that
 -- lies ahead, on a clock that was set back, is taken to be now. Inlined as limit_rows is.
 CREATE OR REPLACE FUNCTION reclaim.limit_wait(p_key text, p_limit integer, p_seconds integer, p_count integer, p_now timestamptz)

@@ -1,5 +1,5 @@
--- For operators and other programs: keeps Reclaim, which takes the same key for one transaction at a time, away from an
--- address until it is released or the session ends. A session that holds it gets it again, and must release it as often.
+-- For operators and other programs: locks an address for the session, against Reclaim, which takes the same key for
+-- one transaction at a time. A session that holds it may take it again, and must release it as often.
 -- Not through a transaction pooler: the lock would belong to a session that is not the caller's.
 CREATE OR REPLACE FUNCTION reclaim.acquire_cleanup_lock(p_email text) RETURNS boolean
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog

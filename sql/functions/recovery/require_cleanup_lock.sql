@@ -1,5 +1,5 @@
--- For Reclaim itself: the same key until the transaction ends, or an error that ends it at once, so that nothing sent
--- behind this statement runs, or waits for tables, without the lock.
+-- For Reclaim itself: takes the lock until the transaction ends, or raises an error, so that no statement sent behind
+-- this one runs, or waits for tables, without the lock.
 CREATE OR REPLACE FUNCTION reclaim.require_cleanup_lock(p_email text) RETURNS void
 LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog
 AS $$
