@@ -3,7 +3,7 @@
 #include "pg/arrays.h"
 #include "pg/migrate_inside.h"
 
-#define NAMES_BYTES_MAX (64 * FUNCTIONS_MAX)
+#define NAMES_BYTES_MAX ((size_t)64 * FUNCTIONS_MAX)
 
 /* PostgreSQL checks a function's body against what is there already; the files of a set come in the order of their names. */
 static const struct statement set_unchecked = {
