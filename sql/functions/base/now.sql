@@ -5,6 +5,6 @@
 -- In conditions write (SELECT reclaim.now()): it is evaluated once, and indexes can be used. plpgsql keeps its plan for the
 -- session; an SQL function could not be inlined here and would be planned again in every statement.
 CREATE OR REPLACE FUNCTION reclaim.now() RETURNS timestamptz
-LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog
+LANGUAGE plpgsql STABLE PARALLEL SAFE SET search_path = pg_catalog SET jit = off
 AS $$ BEGIN RETURN clock_timestamp() + (SELECT clock_shift FROM reclaim.installation); END $$;
 REVOKE ALL ON FUNCTION reclaim.now FROM PUBLIC;

@@ -6,7 +6,7 @@
 -- large ones.
 CREATE OR REPLACE FUNCTION reclaim.billing_charge(p_account uuid, p_amount bigint, p_reference text, p_occurred timestamptz,
   p_subscription uuid DEFAULT NULL, OUT outcome text, OUT object json)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
 AS $$
 DECLARE
   v_account reclaim.billing_accounts;

@@ -2,7 +2,7 @@
 -- fails, stays due and does not delay the others.
 CREATE OR REPLACE FUNCTION reclaim.billing_charge_due(p_most integer, OUT seen integer, OUT charged bigint, OUT refused bigint,
   OUT failed bigint)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET lock_timeout = '100ms'
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off SET lock_timeout = '100ms'
 AS $$
 DECLARE
   v_now timestamptz := reclaim.now(); -- a variable, so that the index is asked for what is due

@@ -1,7 +1,7 @@
 -- Why money may not be taken from an account for usage of that instant; null: it may. The account's row must be locked,
 -- or the result may be out of date.
 CREATE OR REPLACE FUNCTION reclaim.billing_refusal(a reclaim.billing_accounts, p_occurred timestamptz) RETURNS text
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog SET enable_seqscan = off
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
 AS $$
 BEGIN
   IF a.status = 'deleted' OR a.tm_delete IS NOT NULL THEN
