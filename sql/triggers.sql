@@ -12,15 +12,32 @@ BEGIN
   EXECUTE format('CREATE OR REPLACE TRIGGER customer_freezes_accounts BEFORE UPDATE OF status ON %s FOR EACH ROW
     WHEN (NEW.status = ''frozen'' AND OLD.status IS DISTINCT FROM ''frozen'')
     EXECUTE FUNCTION reclaim.customer_freezes_accounts()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep BEFORE DELETE ON %s FOR EACH ROW
+    EXECUTE FUNCTION reclaim.customer_keep()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_all BEFORE TRUNCATE ON %s FOR EACH STATEMENT
+    EXECUTE FUNCTION reclaim.customer_keep()', v_customers);
   EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_new_owner BEFORE UPDATE OF owner_user_id ON %s FOR EACH ROW
     WHEN (NEW.owner_user_id IS DISTINCT FROM OLD.owner_user_id AND NEW.owner_user_id IS NOT NULL)
     EXECUTE FUNCTION reclaim.customer_keep_owner()', v_customers);
   EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_owner BEFORE INSERT ON %s FOR EACH ROW
     WHEN (NEW.owner_user_id IS NOT NULL) EXECUTE FUNCTION reclaim.customer_keep_owner()', v_customers);
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_settle BEFORE INSERT OR UPDATE ON %s FOR EACH ROW
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_settle BEFORE UPDATE ON %s FOR EACH ROW
     EXECUTE FUNCTION reclaim.customer_settle()', v_customers);
-  -- After the statement.
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_notify AFTER INSERT OR UPDATE OF status, tm_delete ON %s
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_settle_new BEFORE INSERT ON %s FOR EACH ROW
+    EXECUTE FUNCTION reclaim.customer_settle_new()', v_customers);
+  -- After each row: a note of the change.
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_note AFTER UPDATE ON %s FOR EACH ROW
+    WHEN (OLD.status IS DISTINCT FROM NEW.status OR (OLD.hold_at IS NOT NULL AND NEW.hold_at IS NULL
+      AND OLD.deletion_effective_at IS DISTINCT FROM NEW.deletion_effective_at))
+    EXECUTE FUNCTION reclaim.customer_note()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_note_gone AFTER DELETE ON %s FOR EACH ROW
+    WHEN (OLD.status <> ''deleted'') EXECUTE FUNCTION reclaim.customer_note()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_note_new AFTER INSERT ON %s FOR EACH ROW
+    WHEN (NEW.status <> ''active'') EXECUTE FUNCTION reclaim.customer_note()', v_customers);
+  -- After the statement: what follows from the changes, then every gate is told.
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_follow AFTER INSERT OR DELETE OR UPDATE OF status, tm_delete, hold_at ON %s
+    FOR EACH STATEMENT EXECUTE FUNCTION reclaim.customer_follow()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_notify AFTER INSERT OR DELETE OR UPDATE OF status, tm_delete, hold_at ON %s
     FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel(''reclaim_customers'')', v_customers);
 
   -- billing_accounts, before each row.

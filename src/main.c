@@ -56,12 +56,13 @@ static const struct command commands[] = {
      .run = customer_show_command},
     {.name = "freeze",
      .group = GROUP_CUSTOMERS,
-     .usage = "ID",
+     .usage = "ID [--reason TEXT]",
      .summary = "schedules a customer's deletion",
      .help =
          "Freezes the customer: the gate, calls and the API refuse it at once, and it is deleted when RECLAIM_GRACE\n"
-         "has passed. Until then reclaim recover takes the freeze back. Repeating it changes nothing. Prints the\n"
-         "customer as JSON.\n",
+         "has passed. Until then reclaim recover takes the freeze back; the customer itself cannot, and one that has\n"
+         "frozen itself cannot any more. Repeating it changes nothing else. Prints the customer as JSON.\n",
+     .options = OPTIONS({"--reason", "TEXT", "why; shown to administrators only, and kept until it is deleted"}),
      .words = 1,
      .needs = NEEDS_DATABASE,
      .read = customer_read,
@@ -111,11 +112,13 @@ static const struct command commands[] = {
      .run = customer_delete_command},
     {.name = "expire",
      .group = GROUP_ERASURE,
-     .usage = "[--dry-run]",
+     .usage = "[--dry-run | --confirm N]",
      .summary = "deletes the customers whose grace is over, now",
      .help = "Runs one expiry pass, whichever instance leads, and prints {\"processed\":n}. Running servers then have\n"
-             "the participants of the cascade erase what they keep of these customers.\n",
-     .options = OPTIONS({"--dry-run", NULL, "lists who is due instead: a JSON object a line, or --format"}),
+             "the participants of the cascade erase what they keep of these customers. When unusually many became due\n"
+             "since the last pass (RECLAIM_EXPIRY_BRAKE), no pass deletes any until --confirm says how many may go.\n",
+     .options = OPTIONS({"--dry-run", NULL, "lists who is due instead: a JSON object a line, or --format"},
+                        {"--confirm", "N", "deletes however many became due, as long as no more than N are due"}),
      .needs = NEEDS_DATABASE | NEEDS_FORMAT | RUNS_ONCE,
      .key_purpose = LAST_MAIL_PURPOSE,
      .read = expire_read,

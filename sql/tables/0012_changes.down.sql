@@ -25,5 +25,7 @@ END
 $$;
 DELETE FROM reclaim.adopted_columns WHERE column_name IN ('deletion_effective_at', 'frozen_by', 'freeze_reason');
 DROP TABLE reclaim.customer_pending, reclaim.customer_told, reclaim.customer_transitions, reclaim.gate_ended;
+ALTER TABLE reclaim.customer_log DROP COLUMN actor_role;
+ALTER TABLE reclaim.erasures DROP COLUMN cleared;
 ALTER TABLE reclaim.installation DROP COLUMN grace, DROP COLUMN mails, DROP COLUMN expired_until;
 DELETE FROM reclaim.work_items WHERE kind = 'anonymise';

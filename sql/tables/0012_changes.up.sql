@@ -7,6 +7,12 @@ ALTER TABLE reclaim.installation
   ADD COLUMN mails boolean NOT NULL DEFAULT false, -- a provider or the mailbox is there: mails are queued
   ADD COLUMN expired_until timestamptz;            -- the last expiry pass that was completed had deleted all due by then
 
+-- The database role of a change that another program wrote (actor: sql).
+ALTER TABLE reclaim.customer_log ADD COLUMN actor_role text;
+
+-- Whether the customer's own row and logins are cleared: an erasure is complete only then.
+ALTER TABLE reclaim.erasures ADD COLUMN cleared boolean NOT NULL DEFAULT true;
+
 -- What may become of a customer. The trigger and the program ask here; nothing else decides it.
 CREATE TABLE reclaim.customer_transitions (
   status text NOT NULL,
@@ -41,6 +47,7 @@ CREATE TABLE reclaim.customer_pending (
   object jsonb,                  -- of a row that is gone: the customer object, anonymised
   actor text NOT NULL,
   actor_id uuid,
+  actor_role text,
   correlation_id uuid,
   detail text NOT NULL DEFAULT '',
   action text,                   -- expire where it is not the change's own name
@@ -97,6 +104,9 @@ BEGIN
   EXECUTE format('CREATE INDEX customer_held ON %s (id) WHERE hold_at IS NOT NULL', v_home);
 END
 $$;
+
+-- Reminders go by the stored date.
+DROP FUNCTION IF EXISTS reclaim.remind(bigint, bigint, bigint, integer);
 
 -- Freezes from before are told already; their dates follow with the first start, which knows the grace period.
 INSERT INTO reclaim.customer_told (customer_id, status, version)

@@ -4,7 +4,6 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "calls/hangup.h"
 #include "cli/commands.h"
 #include "cli/deletion.h"
 #include "customers/customers.h"
@@ -24,7 +23,7 @@ enum err customer_read(struct command_context *c)
     const char *reason = option(c, "--reason");
     if (!str_is_uuid(str_of(word(c, 0))))
         return why_set(&c->why, ERR_INPUT, "which customer? Give its id, a UUID");
-    if (holds && (!reason || !is_reason(reason)))
+    if ((holds && !reason) || (reason && !is_reason(reason)))
         return why_set(&c->why, ERR_INPUT, "say why: --reason TEXT, up to 1000 bytes");
     return OK;
 }
@@ -45,7 +44,7 @@ static enum err nothing_changed(struct command_context *c, enum err e, const cha
 
 enum err customer_show_command(struct command_context *c)
 {
-    struct pg_call call = {.ask = &customer_show, .args = {pg_text(word(c, 0))}};
+    struct pg_call call = {.ask = &customer_show_to_admin, .args = {pg_text(word(c, 0))}};
     enum err e = command_ask(c, &call);
     if (e)
         return why_set(&c->why, e, "the customers cannot be read (%s %s); is the schema up to date? (reclaim migrate)",
@@ -58,9 +57,9 @@ enum err customer_show_command(struct command_context *c)
 
 static enum err change(struct command_context *c, enum customer_event event, const char *refusal)
 {
-    struct change_needs needs = {.hangup = &hangup_for_others};
     struct changed changed;
-    enum err e = customer_change(&needs, c->pg, word(c, 0), event, &by_operator, clock_ns() + DATABASE_DEADLINE_NS,
+    const char *reason = event == CUSTOMER_FREEZES ? option(c, "--reason") : NULL;
+    enum err e = customer_change(c->pg, word(c, 0), event, &by_operator, reason, clock_ns() + DATABASE_DEADLINE_NS,
                                  c->arena, &changed);
     if (e)
         return nothing_changed(c, e, "changed");
@@ -84,12 +83,12 @@ enum err customer_recover_command(struct command_context *c)
 
 enum err customer_delete_command(struct command_context *c)
 {
-    struct deletion needs;
+    const struct digest *key;
     struct deletion_result result = {0};
-    enum err e = deletion_of(c, &needs);
+    enum err e = last_mail_key_of(c, &key);
     if (e)
         return e;
-    e = customer_delete(&needs, c->pg, word(c, 0), &by_operator, clock_ns() + DATABASE_DEADLINE_NS, c->arena, &result);
+    e = customer_delete(key, c->pg, word(c, 0), &by_operator, clock_ns() + DATABASE_DEADLINE_NS, c->arena, &result);
     if (e)
         return nothing_changed(c, e, "deleted");
     if (result.outcome == DELETION_UNKNOWN)

@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "customers/expiry.h"
 
-/* What deleting needs at the command line; the command's key is that of last mails. */
-enum err deletion_of(struct command_context *c, struct deletion *ret) MUST_CHECK;
+/* The command's key, which is that of last mails; NULL where no mail can be sent. */
+enum err last_mail_key_of(struct command_context *c, const struct digest **ret) MUST_CHECK;
 
 #endif

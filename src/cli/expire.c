@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "calls/hangup.h"
 #include "cli/commands.h"
 #include "cli/deletion.h"
 #include "server/database.h"
@@ -11,16 +10,14 @@
 #define LIST_PAGE 1000
 #define BAR 40
 
-enum err deletion_of(struct command_context *c, struct deletion *ret)
+enum err last_mail_key_of(struct command_context *c, const struct digest **ret)
 {
     const struct settings *s = c->settings;
     bool demo = false;
     enum err e = database_is_demo(c->pg, &demo, &c->why);
-    if (e)
-        return e;
     bool mails = s->resend_api_key || s->sendgrid_api_key || s->smtp_url || settings_has_mailbox(s, demo);
-    *ret = (struct deletion){.last_mail_key = mails ? &c->key : NULL, .hangup = &hangup_for_others};
-    return OK;
+    *ret = mails ? &c->key : NULL;
+    return e;
 }
 
 /* Listing who is due needs no key. */
@@ -30,6 +27,9 @@ enum err expire_read(struct command_context *c)
         c->key_purpose = NULL;
     else if (c->format_given)
         return why_set(&c->why, ERR_INPUT, "--format goes with --dry-run");
+    int64_t confirmed;
+    if (option(c, "--confirm") && str_to_i64(str_of(option(c, "--confirm")), 0, INT64_MAX, &confirmed))
+        return why_set(&c->why, ERR_INPUT, "--confirm takes the number of customers that may be deleted");
     return OK;
 }
 
@@ -43,18 +43,43 @@ static void draw(const struct expiry_pass *p)
     fprintf(stderr, "] %lld of %lld%s", (long long)done, (long long)p->due, p->over ? "\n" : "");
 }
 
+/* OK when the pass may run. With --confirm N it may delete up to N, however many became due at once. */
+static enum err check_verdict(struct command_context *c, struct expiry_pass *p)
+{
+    int64_t confirmed = -1;
+    bool confirms = option(c, "--confirm") && !str_to_i64(str_of(option(c, "--confirm")), 0, INT64_MAX, &confirmed);
+    if (p->verdict == EXPIRY_CLOCKS_DIFFER)
+        return why_set(&c->why, ERR_INPUT,
+                       "nobody was deleted: the database's clock is %lld seconds ahead of this machine's; set the one that "
+                       "is wrong",
+                       (long long)p->clock_difference_s);
+    if (confirms && p->due > confirmed)
+        return why_set(&c->why, ERR_INPUT, "nobody was deleted: %lld customers are due, more than --confirm %lld allows",
+                       (long long)p->due, (long long)confirmed);
+    if (p->verdict == EXPIRY_BRAKED && !confirms)
+        return why_set(&c->why, ERR_INPUT,
+                       "nobody was deleted: %lld customers became due since the last pass, more than "
+                       "RECLAIM_EXPIRY_BRAKE and 5 %% of all. Look at reclaim expire --dry-run; if they are to be "
+                       "deleted: reclaim expire --confirm %lld",
+                       (long long)p->became_due, (long long)p->due);
+    p->over = false;
+    return OK;
+}
+
 /* expiry_step repeats a batch after a conflict by itself. */
 static enum err expire(struct command_context *c)
 {
     struct expiry_pass p;
-    struct deletion needs;
-    enum err e = deletion_of(c, &needs);
+    const struct digest *key;
+    enum err e = last_mail_key_of(c, &key);
     if (e)
         return e;
     bool bar = isatty(STDERR_FILENO);
-    e = expiry_begin(c->pg, c->settings->grace_ms, clock_ns() + DATABASE_DEADLINE_NS, &p);
+    e = expiry_begin(c->pg, c->settings->expiry_brake, clock_ns() + DATABASE_DEADLINE_NS, &p);
+    if (!e && (e = check_verdict(c, &p)))
+        return e;
     while (!e && !p.over) {
-        e = expiry_step(&needs, c->pg, "operator", &p);
+        e = expiry_step(key, c->pg, "operator", &p);
         if (bar && !e)
             draw(&p);
     }
@@ -67,7 +92,8 @@ static enum err expire(struct command_context *c)
     return OK;
 }
 
-static const struct report_column columns[] = {{.name = "customer_id"}, {.name = "tm_deletion_scheduled"}};
+static const struct report_column columns[] = {
+    {.name = "customer_id"}, {.name = "tm_deletion_scheduled"}, {.name = "deletion_effective_at"}};
 static const struct report_shape due_shape = {columns, COUNT_OF(columns), true, "-", "customer"};
 
 struct due_list {
@@ -78,12 +104,14 @@ struct due_list {
 static void add_page(struct due_list *l, const struct pg_call *page)
 {
     for (int row = 0; row < page->rows; row++) {
-        struct str id = pg_get(page, row, 0), scheduled = pg_get(page, row, 1);
+        struct str id = pg_get(page, row, 0), scheduled = pg_get(page, row, 1), effective = pg_get(page, row, 2);
         if (l->report) {
             report_text(l->report, id);
             report_text(l->report, scheduled);
+            report_text(l->report, effective);
         } else {
-            printf("{\"customer_id\":\"%s\",\"tm_deletion_scheduled\":\"%s\"}\n", id.at, scheduled.at);
+            printf("{\"customer_id\":\"%s\",\"tm_deletion_scheduled\":\"%s\",\"deletion_effective_at\":\"%s\"}\n", id.at,
+                   scheduled.at, effective.at);
         }
     }
     l->count += page->rows;
@@ -95,7 +123,7 @@ static enum err read_due(struct command_context *c, struct due_list *l)
     for (;;) {
         struct pg_call page = {
             .ask = &expiry_list,
-            .args = {pg_i64(c->settings->grace_ms), pg_text(after), pg_text(after_id), pg_i64(LIST_PAGE)}};
+            .args = {pg_text(after), pg_text(after_id), pg_i64(LIST_PAGE)}};
         enum err e = command_ask(c, &page);
         if (e)
             return why_set(&c->why, e,
@@ -104,7 +132,7 @@ static enum err read_due(struct command_context *c, struct due_list *l)
         add_page(l, &page);
         if (page.rows < LIST_PAGE)
             return OK;
-        if (str_copy(pg_get(&page, page.rows - 1, 2), after, sizeof after) ||
+        if (str_copy(pg_get(&page, page.rows - 1, 3), after, sizeof after) ||
             str_copy(pg_get(&page, page.rows - 1, 0), after_id, sizeof after_id))
             return why_set(&c->why, ERR_FULL, "a timestamp does not fit its buffer");
     }

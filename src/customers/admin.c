@@ -1,32 +1,52 @@
 /* Freezing, recovering and reading customers, by admins; and what a customer may read of itself. */
 #include <string.h>
 
+#include "api/fields.h"
 #include "api/read.h"
 #include "customers/freeze_http.h"
 #include "customers/statements.h"
 
-static void change_named(struct request *rq, const struct caller *caller, struct customers *context,
-                         enum customer_event event)
+/* NULL after an answer was sent. */
+static const char *read_id(struct request *rq)
 {
     char *id = request_work(rq, 37);
     if (!id) {
         reply_fault(rq, ERR_FULL);
-        return;
+        return NULL;
     }
-    if (!request_id(rq, 0, id))
-        return;
-    struct actor actor = actor_of(rq, caller);
-    change_over_http(rq, context, id, event, &actor);
+    return request_id(rq, 0, id) ? id : NULL;
+}
+
+/* False after an answer was sent. The body may be empty. */
+static bool read_reason(struct request *rq, const char **ret)
+{
+    static const char wrong[] = "Send {\"reason\":…}, why the customer is frozen, up to 1000 bytes; or no body.";
+    static const struct field reason = {
+        .name = "reason", .bytes_max = FREEZE_REASON_MAX, .code = "INVALID_REASON", .message = wrong};
+    *ret = NULL;
+    if (str_trim(rq->body).len == 0)
+        return true;
+    AUTO(fields) struct fields f = fields_read(rq->arena, rq->body, "INVALID_REASON", wrong);
+    *ret = field_copy(&f, &reason);
+    return !fields_refuse(&f, rq);
 }
 
 void customer_freeze_handle(struct request *rq, const struct caller *caller, void *customers)
 {
-    change_named(rq, caller, customers, CUSTOMER_FREEZES);
+    const char *id = read_id(rq), *reason;
+    if (!id || !read_reason(rq, &reason))
+        return;
+    struct actor actor = actor_of(rq, caller);
+    change_over_http(rq, customers, id, CUSTOMER_FREEZES, &actor, reason);
 }
 
 void customer_recover_handle(struct request *rq, const struct caller *caller, void *customers)
 {
-    change_named(rq, caller, customers, CUSTOMER_RECOVERS);
+    const char *id = read_id(rq);
+    if (!id)
+        return;
+    struct actor actor = actor_of(rq, caller);
+    change_over_http(rq, customers, id, CUSTOMER_RECOVERS, &actor, NULL);
 }
 
 void customer_show_handle(struct request *rq, const struct caller *caller, void *customers)
@@ -36,7 +56,7 @@ void customer_show_handle(struct request *rq, const struct caller *caller, void 
     if (!request_id(rq, 0, id))
         return;
     if (caller->admin || strcmp(id, caller->customer_id) == 0)
-        read_one(rq, atomic_load(&context->pool), &customer_show, id, "CUSTOMER_NOT_FOUND",
+        read_one(rq, atomic_load(&context->pool), caller->admin ? &customer_show_to_admin : &customer_show, id, "CUSTOMER_NOT_FOUND",
                  "There is no customer with this id.");
     else if (caller->standing == STANDING_FROZEN)
         authenticator_refuse_frozen(context->authenticator, rq, caller);

@@ -31,9 +31,9 @@ struct actor actor_of(struct request *rq, const struct caller *caller)
                           .correlation_id = rq->correlation_id};
 }
 
-struct change_needs customers_needs(struct customers *context)
+const struct digest *customers_last_mail_key(const struct customers *context)
 {
-    return (struct change_needs){.post = context->post, .engine = context->engine, .hangup = context->hangup};
+    return context->post && post_has_provider(context->post) ? context->last_mail_key : NULL;
 }
 
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns)

@@ -5,6 +5,7 @@
 #include "customers/freeze.h"
 #include "gate/authenticate.h"
 #include "limits/admission.h"
+#include "mail/mail.h"
 
 struct verifier;
 
@@ -14,9 +15,7 @@ struct customers {
     const struct digest *identifier_key; /* hashes addresses and clients for the limits */
     const struct digest *token_key;      /* signs the tokens of login */
     struct post *post;
-    const struct work_kind *hangup;     /* see struct change_needs */
     const struct digest *last_mail_key; /* seals the address of the last mail (customers/last_mail.h) */
-    _Atomic int64_t grace_ms;
     _Atomic(struct pool *) pool; /* NULL until the database is ready */
     struct engine *engine;
     struct verifier *verifier;
@@ -42,14 +41,15 @@ void customer_legal_unhold_handle(struct request *rq, const struct caller *calle
 
 /* Shared by the handlers: */
 struct actor actor_of(struct request *rq, const struct caller *caller);
-struct change_needs customers_needs(struct customers *context);
+/* The key that seals addresses of last mails; NULL where no mail can be sent. */
+const struct digest *customers_last_mail_key(const struct customers *context);
 
 /* The mails about customers, for mail_settings.features. */
 struct mail_templates customers_mails(struct customers *context);
 /* Deletes audit rows older than that. */
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns) MUST_CHECK;
 
-extern const struct statement customer_show; /* $1 id → object status */
+extern const struct statement customer_show_to_admin; /* $1 id → object */
 extern const struct statement *const customers_statements[];
 extern const size_t customers_statement_count;
 

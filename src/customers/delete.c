@@ -1,8 +1,6 @@
 /* Deleting one customer for an admin, the legal hold that prevents it, and the reminders before expiry. */
 #include "customers/delete.h"
 
-#include <stdio.h>
-
 #include "base/clock.h"
 #include "base/metrics.h"
 #include "customers/statements.h"
@@ -19,7 +17,7 @@ const struct statement deletion_lock = {
     .name = "deletion_lock",
     .sql = "SELECT c.status::text AS status, (c.hold_at IS NOT NULL) AS held,"
            " EXISTS (SELECT FROM reclaim.erasures e WHERE e.customer_id = c.id) AS erased,"
-           " coalesce(nullif(c.email, ''), u.email, '')::text AS email"
+           " " CUSTOMER_ADDRESS " AS email"
            " FROM reclaim.customer_customers c LEFT JOIN auth.users u ON u.id = c.owner_user_id"
            " WHERE c.id = $1::uuid FOR UPDATE OF c",
     .params = 1,
@@ -28,22 +26,24 @@ const struct statement deletion_lock = {
 
 const struct statement deletion_show = {
     .name = "deletion_show",
-    .sql = "SELECT reclaim.customer_object(c)::text AS object FROM reclaim.customer_customers c WHERE c.id = $1::uuid",
+    .sql = "SELECT reclaim.customer_object_for_admin(c)::text AS object FROM reclaim.customer_customers c WHERE c.id = $1::uuid",
     .params = 1,
     .columns = "object:text",
 };
 
 const struct statement deletion_redrive = {
     .name = "deletion_redrive",
-    .sql = "SELECT reclaim.cascade_redrive($1::uuid, NULL) AS receipts",
+    .sql = "WITH revived AS (UPDATE reclaim.work_items SET state = 'open', tries = 0, due_at = pg_catalog.clock_timestamp()"
+           " WHERE kind = 'anonymise' AND state = 'dead' AND payload ->> 'customer_id' = $1::uuid::text)"
+           " SELECT reclaim.cascade_redrive($1::uuid, NULL) AS receipts",
     .params = 1,
     .columns = "receipts:int8",
 };
 
 const struct statement reminders_promise = {
     .name = "reminders_promise",
-    .sql = "SELECT reclaim.remind($1::int8, $2::int8, $3::int8, $4::int4) AS promised",
-    .params = 4,
+    .sql = "SELECT reclaim.remind($1::int8, $2::int8, $3::int4) AS promised",
+    .params = 3,
     .columns = "promised:int4",
 };
 
@@ -52,10 +52,7 @@ const struct statement legal_hold_set = {
     .sql = "UPDATE reclaim.customer_customers c SET hold_reason = $2::text,"
            " hold_at = CASE WHEN $2::text IS NOT NULL THEN coalesce(c.hold_at, (SELECT reclaim.now())) END"
            " WHERE c.id = $1::uuid AND c.status <> 'deleted'"
-           " RETURNING pg_catalog.left(reclaim.customer_object(c)::text, -1) || ',\"hold\":' || CASE WHEN c.hold_at IS "
-           "NULL"
-           "   THEN 'null' ELSE pg_catalog.json_build_object('reason', c.hold_reason,"
-           "   'since', reclaim.rfc3339(c.hold_at))::text END || '}' AS object",
+           " RETURNING reclaim.customer_object_for_admin(c)::text AS object",
     .params = 2,
     .columns = "object:text",
 };
@@ -78,32 +75,18 @@ static const char *outcome_name(const struct deletion_result *result)
 }
 
 struct deletion_of_one {
-    const struct deletion *needs;
+    const struct digest *last_mail_key;
     const char *customer_id;
     const struct actor *actor;
     struct buf ids, sealed;
-    struct pg_call writes[4];
-    size_t count, hangup_at;
-    struct work_item *hangup;
-    char hangup_payload[128];
+    struct pg_call writes[3];
+    size_t count;
 };
-
-/* A frozen customer has no calls: the freeze ended them, and no set-up was accepted since. */
-static enum err promise_hangup(struct deletion_of_one *o, struct str status)
-{
-    const struct deletion *needs = o->needs;
-    if (!needs->hangup || !str_eq(status, STR("active")))
-        return OK;
-    (void)snprintf(o->hangup_payload, sizeof o->hangup_payload,
-                   "{\"customer_id\":\"%s\",\"reason\":\"account_deleted\"}", o->customer_id);
-    o->hangup_at = o->count++;
-    return work_owe(needs->engine, needs->hangup, o->hangup_payload, &o->writes[o->hangup_at], &o->hangup);
-}
 
 static enum err write_deletion(struct deletion_of_one *o, const struct pg_call *row)
 {
     const struct actor *actor = o->actor;
-    deletion_add(o->needs, o->customer_id, pg_get(row, 0, 3), &o->ids, &o->sealed);
+    deletion_add(o->last_mail_key, o->customer_id, pg_get(row, 0, 3), &o->ids, &o->sealed);
     const char *ids = array_end(&o->ids), *sealed = array_end(&o->sealed);
     if (!ids || !sealed)
         return ERR_MEMORY;
@@ -111,7 +94,7 @@ static enum err write_deletion(struct deletion_of_one *o, const struct pg_call *
         (struct pg_call){.ask = &customers_delete,
                          .args = {pg_text(ids), pg_text(sealed), pg_text("delete"), pg_text(actor->kind),
                                   pg_text_or_null(actor->id), pg_text_or_null(actor->correlation_id)}};
-    return promise_hangup(o, pg_get(row, 0, 0));
+    return OK;
 }
 
 static enum err decide_and_write(struct deletion_of_one *o, struct pg *pg, int64_t deadline_ns, struct arena *arena,
@@ -147,18 +130,18 @@ static enum err decide_and_write(struct deletion_of_one *o, struct pg *pg, int64
     return OK;
 }
 
-enum err customer_delete(const struct deletion *needs, struct pg *pg, const char *customer_id,
+enum err customer_delete(const struct digest *last_mail_key, struct pg *pg, const char *customer_id,
                          const struct actor *actor, int64_t deadline_ns, struct arena *arena,
                          struct deletion_result *ret)
 {
-    struct deletion_of_one o = {
-        .needs = needs, .customer_id = customer_id, .actor = actor, .ids = buf_new(64), .sealed = buf_new(1024)};
+    struct deletion_of_one o = {.last_mail_key = last_mail_key,
+                                .customer_id = customer_id,
+                                .actor = actor,
+                                .ids = buf_new(64),
+                                .sealed = buf_new(1024)};
     *ret = (struct deletion_result){.outcome = DELETION_UNKNOWN};
     enum err e = decide_and_write(&o, pg, deadline_ns, arena, ret);
     ret->committed_ns = clock_ns();
-    if (!e && o.hangup)
-        work_kick(&o.hangup, &o.writes[o.hangup_at]);
-    work_item_cleanup(&o.hangup);
     buf_free(&o.ids);
     buf_free(&o.sealed);
     if (e != ERR_CONFLICT)
@@ -195,16 +178,13 @@ static int64_t shorter_than(int64_t before_ms, const int64_t *all, size_t count)
     return longest;
 }
 
-enum err reminders_run(struct pg *pg, int64_t grace_ms, const int64_t *before_ms, size_t count, struct shift *shift)
+enum err reminders_run(struct pg *pg, const int64_t *before_ms, size_t count, struct shift *shift)
 {
     for (size_t i = 0; i < count; i++) {
-        if (before_ms[i] >= grace_ms)
-            continue; /* it would arrive together with the freeze's mail */
         int64_t promised = 1;
         while (promised > 0 && shift_goes_on(shift)) {
             struct pg_call call = {.ask = &reminders_promise,
-                                   .args = {pg_i64(grace_ms), pg_i64(before_ms[i]),
-                                            pg_i64(shorter_than(before_ms[i], before_ms, count)),
+                                   .args = {pg_i64(before_ms[i]), pg_i64(shorter_than(before_ms[i], before_ms, count)),
                                             pg_i64(REMIND_BATCH)}};
             enum err e = pg_ask(pg, &call, clock_ns() + REMIND_NS);
             if (e)

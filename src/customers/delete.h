@@ -6,14 +6,15 @@
 #include "customers/expiry.h"
 
 /* Adds a customer to the two arrays that customers_delete takes. */
-void deletion_add(const struct deletion *needs, const char *id, struct str email, struct buf *ids, struct buf *sealed);
+void deletion_add(const struct digest *last_mail_key, const char *id, struct str email, struct buf *ids,
+                  struct buf *sealed);
 
 extern const struct statement
     customers_delete; /* $1 ids $2 sealed $3 action $4 actor $5 actor id $6 correlation → deleted */
 extern const struct statement deletion_lock;     /* $1 id → status held erased email */
 extern const struct statement deletion_show;     /* $1 id → object */
 extern const struct statement deletion_redrive;  /* $1 id → receipts */
-extern const struct statement reminders_promise; /* $1 grace $2 before $3 until $4 limit → promised */
+extern const struct statement reminders_promise; /* $1 before $2 until $3 limit → promised */
 extern const struct statement legal_hold_set;    /* $1 id $2 reason or null → object */
 extern const struct statement legal_hold_log;    /* as customer_write_log, and $7 detail */
 

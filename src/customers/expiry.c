@@ -1,6 +1,7 @@
 #include "customers/expiry.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -8,6 +9,7 @@
 #include "base/metrics.h"
 #include "customers/delete.h"
 #include "customers/last_mail.h"
+#include "customers/statements.h"
 #include "pg/arrays.h"
 #include "pg/tx.h"
 
@@ -15,42 +17,72 @@
 #define BATCH_NS (60 * NS_PER_S)
 #define CONFLICTS_MAX 5
 #define ARRAY_BYTES ((size_t)BATCH * (LAST_MAIL_SEALED_MAX + 8))
+#define CLOCKS_DIFFER_S (5 * 60)
+#define BRAKE_SHARE 20 /* one in so many: 5 % */
 
 METRIC_COUNTER(expired, "reclaim_customers_expired_total", "Customers deleted after their grace period.");
 METRIC_COUNTER(failures, "reclaim_expiry_failures_total", "Customers that an expiry pass could not delete.");
 METRIC_GAUGE(due, "reclaim_expiry_due", "Customers that were due when the last expiry pass began.");
 METRIC_GAUGE(processed, "reclaim_expiry_processed", "Customers that the last expiry pass has deleted so far.");
+METRIC_GAUGE(braked, "reclaim_expiry_braked",
+             "Customers whose deletion waits for `reclaim expire --confirm`, since unusually many became due at once.");
+METRIC_GAUGE(clock_difference, "reclaim_clock_difference_seconds",
+             "By which the database's clock is ahead of the leader's, at the last expiry pass.");
 
-#define DUE                                                                                                            \
-    "c.status = 'frozen' AND c.hold_at IS NULL AND c.tm_deletion_scheduled <="                                         \
-    " (SELECT reclaim.now() - $1::int8 * interval '1 millisecond')"
-#define BEHIND "(c.tm_deletion_scheduled, c.id) > ($2::timestamptz, $3::uuid)"
+#define DUE "c.status = 'frozen' AND c.hold_at IS NULL AND c.deletion_effective_at <= (SELECT reclaim.now())"
+#define BEHIND "(c.deletion_effective_at, c.id) > ($1::timestamptz, $2::uuid)"
+
+/* Freezes whose date was not stored: from before it was, or written while the triggers did not fire. */
+static const struct statement expiry_fill_dates = {
+    .name = "expiry_fill_dates",
+    .sql = "UPDATE reclaim.customer_customers c SET deletion_effective_at = c.tm_deletion_scheduled + reclaim.grace()"
+           " WHERE c.status = 'frozen' AND c.deletion_effective_at IS NULL",
+    .params = 0,
+    .columns = "",
+};
 
 static const struct statement expiry_count = {
     .name = "expiry_count",
-    .sql = "SELECT count(*) AS due FROM reclaim.customer_customers c WHERE " DUE,
+    .sql = "SELECT count(*) AS due, count(*) FILTER (WHERE c.deletion_effective_at > coalesce(i.expired_until,"
+           " '-infinity')) AS became_due, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::int8 AS clock_us,"
+           " (SELECT reclaim.now())::text AS until FROM reclaim.installation i"
+           " LEFT JOIN reclaim.customer_customers c ON " DUE " GROUP BY i.expired_until",
+    .params = 0,
+    .columns = "due:int8 became_due:int8 clock_us:int8 until:text",
+};
+
+static const struct statement expiry_count_all = {
+    .name = "expiry_count_all",
+    .sql = "SELECT count(*) AS customers FROM reclaim.customer_customers c WHERE c.status <> 'deleted'",
+    .params = 0,
+    .columns = "customers:int8",
+};
+
+static const struct statement expiry_note_end = {
+    .name = "expiry_note_end",
+    .sql = "UPDATE reclaim.installation SET expired_until = $1::text::timestamptz",
     .params = 1,
-    .columns = "due:int8",
+    .columns = "",
 };
 
 const struct statement expiry_list = {
     .name = "expiry_list",
-    .sql = "SELECT c.id, reclaim.rfc3339(c.tm_deletion_scheduled) AS scheduled, c.tm_deletion_scheduled::text AS after"
+    .sql = "SELECT c.id, reclaim.rfc3339(c.tm_deletion_scheduled) AS scheduled,"
+           " reclaim.rfc3339(c.deletion_effective_at) AS effective, c.deletion_effective_at::text AS after"
            " FROM reclaim.customer_customers c WHERE " DUE " AND " BEHIND
-           " ORDER BY c.tm_deletion_scheduled, c.id LIMIT $4::int8",
-    .params = 4,
-    .columns = "id:uuid scheduled:text after:text",
+           " ORDER BY c.deletion_effective_at, c.id LIMIT $3::int8",
+    .params = 3,
+    .columns = "id:uuid scheduled:text effective:text after:text",
 };
 
 /* Waits for transactions that change one of the customers, then checks the row as it is by then: one that has recovered,
  * was frozen again or is on hold is left out, and none can change before the commit. */
 static const struct statement expiry_lock = {
     .name = "expiry_lock",
-    .sql = "SELECT c.id, c.tm_deletion_scheduled::text AS after,"
-           " coalesce(nullif(c.email, ''), u.email, '')::text AS email"
+    .sql = "SELECT c.id, c.deletion_effective_at::text AS after, " CUSTOMER_ADDRESS " AS email"
            " FROM reclaim.customer_customers c LEFT JOIN auth.users u ON u.id = c.owner_user_id"
-           " WHERE " DUE " AND " BEHIND " ORDER BY c.tm_deletion_scheduled, c.id LIMIT $4::int8 FOR UPDATE OF c",
-    .params = 4,
+           " WHERE " DUE " AND " BEHIND " ORDER BY c.deletion_effective_at, c.id LIMIT $3::int8 FOR UPDATE OF c",
+    .params = 3,
     .columns = "id:uuid after:text email:text",
 };
 
@@ -62,30 +94,51 @@ const struct statement customers_delete = {
 };
 
 const struct statement *const expiry_statements[] = {
-    &expiry_count,     &expiry_list,       &expiry_lock,    &customers_delete,     &deletion_lock,  &deletion_show,
-    &deletion_redrive, &reminders_promise, &legal_hold_set, &last_mail_prune_dead, &legal_hold_log,
+    &expiry_fill_dates, &expiry_count,   &expiry_count_all, &expiry_note_end,   &expiry_list,
+    &expiry_lock,       &deletion_lock,  &deletion_show,    &customers_delete,  &deletion_redrive,
+    &reminders_promise, &legal_hold_set, &legal_hold_log,   &last_mail_prune_dead,
 };
 const size_t expiry_statement_count = COUNT_OF(expiry_statements);
 
-void deletion_add(const struct deletion *needs, const char *id, struct str email, struct buf *ids, struct buf *sealed)
+void deletion_add(const struct digest *last_mail_key, const char *id, struct str email, struct buf *ids,
+                  struct buf *sealed)
 {
     char box[LAST_MAIL_SEALED_MAX];
-    bool mail = needs->last_mail_key && last_mail_seal(needs->last_mail_key, id, email, box) == OK;
+    bool mail = last_mail_key && last_mail_seal(last_mail_key, id, email, box) == OK;
     array_add_plain(ids, str_of(id));
     array_add_text(sealed, mail ? str_of(box) : (struct str){NULL, 0});
 }
 
-enum err expiry_begin(struct pg *pg, int64_t grace_ms, int64_t deadline_ns, struct expiry_pass *ret)
+/* Due in the ordinary course are few at a time; a wrong clock or a wrong setting makes many due at once. */
+static enum err is_unusual(struct pg *pg, int64_t brake, int64_t became_due, int64_t deadline_ns, bool *ret)
 {
-    struct pg_call call = {.ask = &expiry_count, .args = {pg_i64(grace_ms)}};
+    *ret = false;
+    if (brake == EXPIRY_NO_BRAKE || became_due <= brake)
+        return OK;
+    struct pg_call call = {.ask = &expiry_count_all};
     enum err e = pg_ask(pg, &call, deadline_ns);
-    if (e)
+    *ret = !e && became_due > pg_get_i64(&call, 0, 0) / BRAKE_SHARE;
+    return e;
+}
+
+enum err expiry_begin(struct pg *pg, int64_t brake, int64_t deadline_ns, struct expiry_pass *ret)
+{
+    struct pg_call calls[] = {{.ask = &expiry_fill_dates}, {.ask = &expiry_count}}, *counted = &calls[1];
+    *ret = (struct expiry_pass){.size = BATCH, .after = EXPIRY_FIRST, .after_id = UUID_NIL};
+    enum err e = pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
+    if (e || (e = str_copy(pg_get(counted, 0, 3), ret->until, sizeof ret->until)))
         return e;
-    *ret = (struct expiry_pass){.grace_ms = grace_ms,
-                                .due = pg_get_i64(&call, 0, 0),
-                                .size = BATCH,
-                                .after = EXPIRY_FIRST,
-                                .after_id = UUID_NIL};
+    ret->due = pg_get_i64(counted, 0, 0);
+    ret->became_due = pg_get_i64(counted, 0, 1);
+    ret->clock_difference_s = (pg_get_i64(counted, 0, 2) - clock_wall_us()) / 1000000;
+    bool unusual;
+    if ((e = is_unusual(pg, brake, ret->became_due, deadline_ns, &unusual)))
+        return e;
+    if (llabs(ret->clock_difference_s) > CLOCKS_DIFFER_S)
+        ret->verdict = EXPIRY_CLOCKS_DIFFER;
+    else if (unusual)
+        ret->verdict = EXPIRY_BRAKED;
+    ret->over = ret->verdict != EXPIRY_RUNS;
     return OK;
 }
 
@@ -94,18 +147,18 @@ struct batch_end { /* where a batch ended, if it commits */
     char after[48], id[37];
 };
 
-static enum err lock_batch(const struct deletion *needs, struct tx *tx, const struct expiry_pass *p, struct buf *ids,
+static enum err lock_batch(const struct digest *last_mail_key, struct tx *tx, const struct expiry_pass *p, struct buf *ids,
                            struct buf *sealed, struct batch_end *ret)
 {
     struct pg_call rows = {
         .ask = &expiry_lock,
-        .args = {pg_i64(p->grace_ms), pg_text(p->after), pg_text(p->after_id), pg_i64(p->size)},
+        .args = {pg_text(p->after), pg_text(p->after_id), pg_i64(p->size)},
     };
     enum err e = tx_trip(tx, &rows, 1);
     if (e || rows.rows == 0)
         return e;
     for (int row = 0; row < rows.rows; row++)
-        deletion_add(needs, pg_get(&rows, row, 0).at, pg_get(&rows, row, 2), ids, sealed);
+        deletion_add(last_mail_key, pg_get(&rows, row, 0).at, pg_get(&rows, row, 2), ids, sealed);
     ret->count = rows.rows;
     if (!array_end(ids) || !array_end(sealed) ||
         str_copy(pg_get(&rows, rows.rows - 1, 1), ret->after, sizeof ret->after) ||
@@ -114,14 +167,14 @@ static enum err lock_batch(const struct deletion *needs, struct tx *tx, const st
     return OK;
 }
 
-static enum err delete_batch(const struct deletion *needs, struct pg *pg, const char *actor,
+static enum err delete_batch(const struct digest *last_mail_key, struct pg *pg, const char *actor,
                              const struct expiry_pass *p, char sqlstate[6], struct batch_end *ret)
 {
     AUTO(buf) struct buf ids = buf_new(ARRAY_BYTES);
     AUTO(buf) struct buf sealed = buf_new(ARRAY_BYTES);
     AUTO(tx) struct tx *tx = tx_begin(pg, clock_ns() + BATCH_NS);
     *ret = (struct batch_end){0};
-    enum err e = lock_batch(needs, tx, p, &ids, &sealed, ret);
+    enum err e = lock_batch(last_mail_key, tx, p, &ids, &sealed, ret);
     if (e || ret->count == 0)
         return e;
     struct pg_call call = {.ask = &customers_delete,
@@ -138,13 +191,20 @@ static void advance(struct expiry_pass *p, const struct batch_end *end)
     memcpy(p->after_id, end->id, sizeof p->after_id);
 }
 
-enum err expiry_step(const struct deletion *needs, struct pg *pg, const char *actor, struct expiry_pass *p)
+/* What became due until this pass began is not counted again by the brake. */
+static enum err note_end(struct pg *pg, const struct expiry_pass *p)
+{
+    struct pg_call call = {.ask = &expiry_note_end, .args = {pg_text(p->until)}};
+    return pg_ask(pg, &call, clock_ns() + BATCH_NS);
+}
+
+enum err expiry_step(const struct digest *last_mail_key, struct pg *pg, const char *actor, struct expiry_pass *p)
 {
     struct batch_end end;
     char sqlstate[6] = "";
     enum err e = ERR_CONFLICT;
     for (int tries = 0; e == ERR_CONFLICT && tries < CONFLICTS_MAX; tries++)
-        e = delete_batch(needs, pg, actor, p, sqlstate, &end);
+        e = delete_batch(last_mail_key, pg, actor, p, sqlstate, &end);
     bool refused = e == ERR_DATABASE && end.count > 0; /* one of these customers cannot be deleted */
     if (e && !refused)
         return e;
@@ -158,8 +218,9 @@ enum err expiry_step(const struct deletion *needs, struct pg *pg, const char *ac
         p->failed++;
     }
     p->over = end.count == 0;
-    if (!p->over)
-        advance(p, &end);
+    if (p->over)
+        return note_end(pg, p);
+    advance(p, &end);
     if (!refused) {
         p->processed += end.count;
         counter_add(&expired, (uint64_t)end.count);
@@ -168,17 +229,32 @@ enum err expiry_step(const struct deletion *needs, struct pg *pg, const char *ac
     return OK;
 }
 
-enum err expiry_run(const struct deletion *needs, struct pg *pg, int64_t grace_ms, struct shift *shift)
+static void report_verdict(const struct expiry_pass *p)
+{
+    gauge_set(&due, (double)p->due);
+    gauge_set(&processed, 0);
+    gauge_set(&clock_difference, (double)p->clock_difference_s);
+    gauge_set(&braked, p->verdict == EXPIRY_BRAKED ? (double)p->became_due : 0);
+    if (p->verdict == EXPIRY_BRAKED)
+        log_error("no customer was deleted: unusually many became due since the last pass",
+                  F_INT("became_due", p->became_due), F_INT("due", p->due),
+                  F_STR("if_right", "reclaim expire --confirm with the number that is due"),
+                  F_STR("setting", "RECLAIM_EXPIRY_BRAKE"));
+    if (p->verdict == EXPIRY_CLOCKS_DIFFER)
+        log_error("no customer was deleted: the clocks of this machine and of the database differ",
+                  F_INT("seconds", p->clock_difference_s), F_STR("needed", "set the one that is wrong"));
+}
+
+enum err expiry_run(const struct digest *last_mail_key, struct pg *pg, int64_t brake, struct shift *shift)
 {
     struct expiry_pass p;
-    enum err e = expiry_begin(pg, grace_ms, clock_ns() + BATCH_NS, &p);
+    enum err e = expiry_begin(pg, brake, clock_ns() + BATCH_NS, &p);
     if (e)
         return e;
-    gauge_set(&due, (double)p.due);
-    gauge_set(&processed, 0);
+    report_verdict(&p);
     int64_t began_ns = clock_ns();
     while (!e && !p.over && shift_goes_on(shift)) {
-        e = expiry_step(needs, pg, "system", &p);
+        e = expiry_step(last_mail_key, pg, "system", &p);
         gauge_set(&processed, (double)p.processed);
     }
     if (p.processed || p.failed)

@@ -6,6 +6,7 @@ struct change_request {
     const char *customer_id;
     enum customer_event event;
     struct actor actor;
+    const char *reason;
     struct changed changed;
 };
 
@@ -14,7 +15,7 @@ static void answer(struct db_request *db);
 
 /* 1. On the loop, or where the proof was checked. */
 void change_over_http(struct request *rq, struct customers *context, const char *customer_id, enum customer_event event,
-                      const struct actor *actor)
+                      const struct actor *actor, const char *reason)
 {
     struct change_request *c = db_request_new(rq, sizeof *c, run, answer);
     if (!c)
@@ -23,6 +24,7 @@ void change_over_http(struct request *rq, struct customers *context, const char 
     c->customer_id = customer_id;
     c->event = event;
     c->actor = *actor;
+    c->reason = reason;
     db_request_start(&c->db, atomic_load(&context->pool));
 }
 
@@ -30,8 +32,7 @@ void change_over_http(struct request *rq, struct customers *context, const char 
 static enum err run(struct db_request *db, struct pg *pg)
 {
     struct change_request *c = OWNER_OF(db, struct change_request, db);
-    struct change_needs needs = customers_needs(c->context);
-    return customer_change(&needs, pg, c->customer_id, c->event, &c->actor, db->job.deadline_ns, db->rq->arena,
+    return customer_change(pg, c->customer_id, c->event, &c->actor, c->reason, db->job.deadline_ns, db->rq->arena,
                            &c->changed);
 }
 
@@ -49,6 +50,10 @@ static void answer(struct db_request *db)
         return;
     case CHANGE_UNKNOWN:
         reply_refuse(rq, 404, "CUSTOMER_NOT_FOUND", "There is no customer with this id.");
+        return;
+    case CHANGE_BY_ADMIN:
+        reply_refuse(rq, 403, "FROZEN_BY_ADMIN",
+                     "An administrator froze this account. Only an administrator can recover it.");
         return;
     case CHANGE_REFUSED:
         if (c->event == CUSTOMER_RECOVERS)

@@ -5,8 +5,9 @@
 #include "api/db_request.h"
 #include "customers/customers.h"
 
-/* Changes the customer on a worker, and answers. `customer_id` must live as long as the request's work. */
+/* Changes the customer on a worker, and answers. `customer_id` and `reason` (NULL for none) must live as long as the
+ * request's work. */
 void change_over_http(struct request *rq, struct customers *context, const char *customer_id, enum customer_event event,
-                      const struct actor *actor);
+                      const struct actor *actor, const char *reason);
 
 #endif

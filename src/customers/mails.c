@@ -7,16 +7,6 @@
 #include "customers/last_mail.h"
 #include "customers/statements.h"
 
-const char *customer_mail_template(enum customer_event event)
-{
-    return event == CUSTOMER_FREEZES ? "customer-frozen" : event == CUSTOMER_RECOVERS ? "customer-recovered" : NULL;
-}
-
-void customer_mail_payload(const char *template, const char *customer_id, char into[CUSTOMER_MAIL_PAYLOAD_MAX])
-{
-    snprintf(into, CUSTOMER_MAIL_PAYLOAD_MAX, "{\"template\":\"%s\",\"customer_id\":\"%s\"}", template, customer_id);
-}
-
 /* What they contain: paragraphs, the last of them "". */
 static void write_mail(const char *subject, const char *const *paragraphs, const char *customer_id, struct mail *ret)
 {
@@ -27,17 +17,41 @@ static void write_mail(const char *subject, const char *const *paragraphs, const
     mail_end(ret);
 }
 
-void customer_mail_write_frozen(const char *customer_id, const char *when, struct mail *ret)
+/* What a person can do about it, which is nothing after an administrator's freeze. */
+static const char ask_administrator[] =
+    "An administrator froze it, so it cannot be recovered by signing in. If this is a mistake, write to the people who run "
+    "the service.";
+
+void customer_mail_write_frozen(const char *customer_id, const char *when, bool by_admin, struct mail *ret)
 {
     char until[256];
     (void)snprintf(until, sizeof until,
                    "It stays frozen until %s. Then everything in it is deleted, and cannot be brought back.", when);
     write_mail("Your account will be deleted",
-               (const char *const[]){"The deletion of your account was asked for. From now on it is frozen: it cannot "
-                                     "be used, and costs nothing.",
+               (const char *const[]){by_admin ? "Your account was frozen: from now on it cannot be used, and costs "
+                                                "nothing."
+                                              : "The deletion of your account was asked for. From now on it is frozen: "
+                                                "it cannot be used, and costs nothing.",
                                      until,
-                                     "Changed your mind, or was it not you? Sign in before that day and recover the "
-                                     "account; everything is still there.",
+                                     by_admin ? ask_administrator
+                                              : "Changed your mind, or was it not you? Sign in before that day and "
+                                                "recover the account; everything is still there.",
+                                     ""},
+               customer_id, ret);
+}
+
+void customer_mail_write_moved(const char *customer_id, const char *when, bool by_admin, struct mail *ret)
+{
+    char until[256];
+    (void)snprintf(until, sizeof until,
+                   "The deletion of your account had to wait. It has a new date: on %s your account and everything in it "
+                   "will be deleted for good.",
+                   when);
+    write_mail("Your account has a new deletion date",
+               (const char *const[]){until,
+                                     by_admin ? ask_administrator
+                                              : "If you want to keep it, sign in before then and recover it; everything "
+                                                "is still there. If not, there is nothing to do.",
                                      ""},
                customer_id, ret);
 }
@@ -50,14 +64,15 @@ void customer_mail_write_recovered(const char *customer_id, struct mail *ret)
                customer_id, ret);
 }
 
-void customer_mail_write_reminder(const char *customer_id, const char *when, struct mail *ret)
+void customer_mail_write_reminder(const char *customer_id, const char *when, bool by_admin, struct mail *ret)
 {
     char until[256];
     (void)snprintf(until, sizeof until, "On %s your account and everything in it will be deleted for good.", when);
     write_mail("Your account will soon be gone",
                (const char *const[]){until,
-                                     "If you want to keep it, sign in before then and recover it; everything is still "
-                                     "there. If not, there is nothing to do.",
+                                     by_admin ? ask_administrator
+                                              : "If you want to keep it, sign in before then and recover it; everything "
+                                                "is still there. If not, there is nothing to do.",
                                      ""},
                customer_id, ret);
 }
@@ -87,19 +102,22 @@ static bool set_recipient(struct str email, struct mail *ret)
 }
 
 /* The mail of a change is sent only while the customer is in the state that it announces. */
-static enum err read_change(void *context, struct pg *pg, const json_t *payload, enum customer_state state,
-                            int64_t deadline_ns, struct pg_call *ret)
+static enum err read_change(struct pg *pg, const json_t *payload, enum customer_state state, int64_t deadline_ns,
+                            struct pg_call *ret)
 {
-    struct customers *customers = context;
     struct str id;
     if (read_customer_id(payload, &id))
         return ERR_INPUT;
-    *ret = (struct pg_call){.ask = &customer_read_mail,
-                            .args = {pg_text(id.at), pg_i64(atomic_load(&customers->grace_ms))}};
+    *ret = (struct pg_call){.ask = &customer_read_mail, .args = {pg_text(id.at)}};
     enum err e = pg_ask(pg, ret, deadline_ns);
     if (e)
         return e;
     return ret->rows == 1 && str_eq(pg_get(ret, 0, 0), str_of(state_name(state))) ? OK : ERR_MISSING;
+}
+
+static bool is_by_admin(const struct pg_call *row)
+{
+    return str_eq(pg_get(row, 0, 3), STR("admin"));
 }
 
 static const char *customer_id_of(const json_t *payload)
@@ -110,19 +128,33 @@ static const char *customer_id_of(const json_t *payload)
 static enum err compose_frozen(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                struct mail *ret)
 {
+    (void)context;
     struct pg_call row;
-    enum err e = read_change(context, pg, payload, STATE_FROZEN, deadline_ns, &row);
+    enum err e = read_change(pg, payload, STATE_FROZEN, deadline_ns, &row);
     if (e)
         return e;
-    customer_mail_write_frozen(customer_id_of(payload), pg_get(&row, 0, 2).at, ret);
+    customer_mail_write_frozen(customer_id_of(payload), pg_get(&row, 0, 2).at, is_by_admin(&row), ret);
+    return set_recipient(pg_get(&row, 0, 1), ret) ? OK : ERR_MISSING;
+}
+
+static enum err compose_moved(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
+                              struct mail *ret)
+{
+    (void)context;
+    struct pg_call row;
+    enum err e = read_change(pg, payload, STATE_FROZEN, deadline_ns, &row);
+    if (e)
+        return e;
+    customer_mail_write_moved(customer_id_of(payload), pg_get(&row, 0, 2).at, is_by_admin(&row), ret);
     return set_recipient(pg_get(&row, 0, 1), ret) ? OK : ERR_MISSING;
 }
 
 static enum err compose_recovered(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                   struct mail *ret)
 {
+    (void)context;
     struct pg_call row;
-    enum err e = read_change(context, pg, payload, STATE_ACTIVE, deadline_ns, &row);
+    enum err e = read_change(pg, payload, STATE_ACTIVE, deadline_ns, &row);
     if (e)
         return e;
     customer_mail_write_recovered(customer_id_of(payload), ret);
@@ -133,16 +165,15 @@ static enum err compose_recovered(void *context, struct pg *pg, const json_t *pa
 static enum err compose_reminder(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                  struct mail *ret)
 {
-    struct customers *customers = context;
+    (void)context;
     struct str id, scheduled;
     if (read_customer_id(payload, &id) || json_get_str(payload, "scheduled", &scheduled))
         return ERR_INPUT;
-    struct pg_call row = {.ask = &customer_read_reminder,
-                          .args = {pg_text(id.at), pg_i64(atomic_load(&customers->grace_ms)), pg_text(scheduled.at)}};
+    struct pg_call row = {.ask = &customer_read_reminder, .args = {pg_text(id.at), pg_text(scheduled.at)}};
     enum err e = pg_ask(pg, &row, deadline_ns);
     if (e || row.rows == 0)
         return e ? e : ERR_MISSING;
-    customer_mail_write_reminder(id.at, pg_get(&row, 0, 1).at, ret);
+    customer_mail_write_reminder(id.at, pg_get(&row, 0, 1).at, is_by_admin(&row), ret);
     ret->expires_us = pg_get_i64(&row, 0, 2);
     return set_recipient(pg_get(&row, 0, 0), ret) ? OK : ERR_MISSING;
 }
@@ -162,6 +193,7 @@ static enum err compose_last_mail(void *context, struct pg *pg, const json_t *pa
 
 static const struct mail_template templates[] = {
     {"customer-frozen", compose_frozen},
+    {"customer-moved", compose_moved},
     {"customer-recovered", compose_recovered},
     {"customer-reminder", compose_reminder},
     {"customer-deleted", compose_last_mail},

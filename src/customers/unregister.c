@@ -187,11 +187,11 @@ static void answer_refusal(struct db_request *db)
 static void freeze(struct unregistration *u)
 {
     struct actor actor = actor_of(u->rq, u->caller);
-    change_over_http(u->rq, u->context, u->caller->customer_id, CUSTOMER_FREEZES, &actor);
+    change_over_http(u->rq, u->context, u->caller->customer_id, CUSTOMER_FREEZES, &actor, NULL);
 }
 
 void recover_own_handle(struct request *rq, const struct caller *caller, void *customers)
 {
     struct actor actor = actor_of(rq, caller);
-    change_over_http(rq, customers, caller->customer_id, CUSTOMER_RECOVERS, &actor);
+    change_over_http(rq, customers, caller->customer_id, CUSTOMER_RECOVERS, &actor, NULL);
 }

@@ -47,6 +47,15 @@ static const struct statement read_demo = {
     .columns = "demo:bool",
 };
 
+/* Only what differs is written: every start and every reload comes here. */
+static const struct statement note_settings = {
+    .name = "installation_note_settings",
+    .sql = "UPDATE reclaim.installation SET grace = $1::int8 * interval '1 millisecond', mails = $2::bool"
+           " WHERE (grace, mails) IS DISTINCT FROM ($1::int8 * interval '1 millisecond', $2::bool)",
+    .params = 2,
+    .columns = "",
+};
+
 static const struct statement make_partitions = {
     .name = "installation_make_partitions",
     .sql = "SELECT reclaim.make_audit_partitions() AS made",
@@ -80,7 +89,7 @@ static const struct statement find_hidden_rows = {
 
 static const struct statement *const statements[] = {
     &probe_find_user, &probe_find_users, &probe_sees_users, &probe_limit_company_query,
-    &claim_key,       &read_key,         &note_demo,        &read_demo,
+    &claim_key,       &read_key,         &note_demo,        &read_demo, &note_settings,
     &make_partitions, &read_ownership,   &find_hidden_rows, &leader_try,
     &leader_expire,   &leader_ping};
 
@@ -180,6 +189,12 @@ enum err database_note_demo(struct pg *pg, bool demo, struct why *why)
     struct pg_call call = {.ask = &note_demo, .args = {pg_text(demo ? "true" : "false")}};
     enum err e = pg_ask(pg, &call, deadline());
     return e ? why_set(why, e, "cannot note whether this is a demonstration (%s %s)", err_name(e), call.sqlstate) : OK;
+}
+
+enum err database_note_settings(struct pg *pg, int64_t grace_ms, bool mails, int64_t deadline_ns)
+{
+    struct pg_call call = {.ask = &note_settings, .args = {pg_i64(grace_ms), pg_text(mails ? "true" : "false")}};
+    return pg_ask(pg, &call, deadline_ns);
 }
 
 enum err database_make_partitions(struct pg *pg, int64_t deadline_ns)

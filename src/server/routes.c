@@ -97,7 +97,6 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->customers.post = needs->post;
     r->customers.last_mail_key = needs->last_mail_key;
     r->cascade.authenticator = needs->authenticator;
-    r->customers.hangup = needs->hangup;
     r->calls.authenticator = needs->authenticator;
     r->cleanup.uniform = s->enumeration == ENUMERATION_UNIFORM;
 }
@@ -148,7 +147,6 @@ void routes_configure(struct routes *r, const struct settings *s)
     atomic_store(&r->probe.timeout_ms, s->probe_timeout_ms);
     atomic_store(&r->cleanup.hold.hold_ms, s->hold_ms);
     atomic_store(&r->cleanup.hold.sigma_ms, s->hold_sigma_ms);
-    atomic_store(&r->customers.grace_ms, s->grace_ms);
     if (r->customers.authenticator)
         authenticator_set_grace(r->customers.authenticator, s->grace_ms);
 }

@@ -39,7 +39,6 @@ struct routes_needs {
     struct authenticator *authenticator;
     const struct digest *token_key;
     const struct digest *last_mail_key;
-    const struct work_kind *hangup;
     bool shows_mailbox;
 };
 

@@ -16,6 +16,7 @@
 #include "base/metrics.h"
 #include "calls/hangup.h"
 #include "credentials/access_keys.h"
+#include "customers/anonymise.h"
 #include "events/outbox.h"
 #include "http/server.h"
 #include "http/strict.h"
@@ -39,6 +40,7 @@
 #define PRUNE_EVERY_NS (600 * NS_PER_S)
 #define SUBSCRIPTIONS_EVERY_NS NS_PER_S
 #define FORGET_EVERY_NS (5 * NS_PER_S)
+#define SWEEP_EVERY_NS (5 * NS_PER_S)
 
 METRIC_GAUGE(connections, "reclaim_http_connections", "Open connections of the public listener.");
 METRIC_GAUGE(held, "reclaim_http_held", "Answers that are held until their time of release.");
@@ -72,6 +74,7 @@ struct app {
     struct engine *engine;
     struct background *background;
     struct hangup *hangup;
+    struct work_kind anonymise;
     struct routes routes;
     struct health health;
     struct router ops_router;
@@ -158,6 +161,38 @@ static enum err read_again(struct app *app, struct settings **ret, struct jwt_ke
     return e;
 }
 
+struct settings_note { /* a job that records settings in the database */
+    struct job job;
+    int64_t grace_ms;
+    bool mails;
+};
+
+static enum err note_settings(struct job *job, struct pg *pg)
+{
+    const struct settings_note *n = OWNER_OF(job, struct settings_note, job);
+    return database_note_settings(pg, n->grace_ms, n->mails, job->deadline_ns);
+}
+
+static void settings_noted(struct job *job, enum err e)
+{
+    if (e)
+        log_error("RECLAIM_GRACE could not be recorded in the database: reload again", F_STR("error", err_name(e)));
+    free(OWNER_OF(job, struct settings_note, job));
+}
+
+static void note_settings_soon(struct app *app)
+{
+    struct settings_note *n = app->pool ? calloc(1, sizeof *n) : NULL;
+    if (!n)
+        return; /* the database is not ready: opening it records them */
+    *n = (struct settings_note){.job = {note_settings, settings_noted, clock_ns() + DATABASE_DEADLINE_NS, NULL},
+                                .grace_ms = settings_now(app)->grace_ms,
+                                .mails = post_has_provider(app->post)};
+    enum err e = pool_submit(app->pool, &n->job);
+    if (e)
+        settings_noted(&n->job, e);
+}
+
 static void reload(struct app *app)
 {
     struct settings *fresh;
@@ -171,6 +206,7 @@ static void reload(struct app *app)
         settings_free(fresh);
         jwt_keys_free(tokens);
     } else {
+        note_settings_soon(app);
         log_info("settings reloaded");
     }
 }
@@ -268,13 +304,18 @@ static enum err open_features(struct app *app, const char *url, const char *dire
                                .queue_capacity = QUEUE_CAPACITY};
     struct duty duties[] = {{"prune", PRUNE_EVERY_NS, prune, app},
                             {"subscriptions", SUBSCRIPTIONS_EVERY_NS, subscriptions_charge_due, app},
-                            {"farewell", FORGET_EVERY_NS, last_mail_prune, NULL}};
+                            {"farewell", FORGET_EVERY_NS, last_mail_prune, NULL},
+                            {"changes", SWEEP_EVERY_NS, customers_sweep, NULL}};
     struct leader_config leader = {direct, duties, COUNT_OF(duties)};
     if (!(app->pool = pool_start(&pool, why)) || !(app->leader = leader_start(&leader, why)))
         return ERR_MEMORY;
-    const struct work_kind *kinds[] = {post_kind(app->post), hangup_kind(app->hangup)};
-    struct work_config work = {
-        .pool = app->pool, .kinds = kinds, .kind_count = COUNT_OF(kinds), .poll_ns = WORK_POLL_NS};
+    app->anonymise = anonymise_kind(&app->routes.customers);
+    const struct work_kind *kinds[] = {post_kind(app->post), hangup_kind(app->hangup), &app->anonymise};
+    struct work_config work = {.pool = app->pool,
+                               .kinds = kinds,
+                               .kind_count = COUNT_OF(kinds),
+                               .poll_ns = WORK_POLL_NS,
+                               .direct_url = direct};
     if (!(app->engine = work_start(&work, why)))
         return ERR_MEMORY;
     enum err e = admission_open(app->admission, direct, app->pool, why);
@@ -283,8 +324,7 @@ static enum err open_features(struct app *app, const char *url, const char *dire
         return e;
     if ((e = routes_open(&app->routes, app->pool, app->engine)))
         return e;
-    struct deletion deletion = {post_has_provider(app->post) ? &app->keys.last_mails : NULL, app->engine, NULL};
-    return shifts_start(&app->shifts, direct, app->leader, &deletion, why);
+    return shifts_start(&app->shifts, direct, app->leader, customers_last_mail_key(&app->routes.customers), why);
 }
 
 /* Connects, migrates and checks the database before requests use it. ERR_CLOSED and ERR_TIMEOUT: try again later. */
@@ -295,8 +335,11 @@ static enum err bring_database_up(struct app *app, struct why *why)
     const char *direct = app->cluster ? url : s->database_direct_url;
     AUTO(pg) struct pg *pg = pg_new(direct, PG_PREPARE_OFF);
     enum err e = pg ? pg_connect(pg, clock_ns() + 5 * NS_PER_S, why) : why_set(why, ERR_MEMORY, "no memory");
-    if (e || (e = bring_schema_up(app, pg, why)) || (e = database_claim(pg, &app->keys.fingerprint, why)) ||
-        (e = database_check_statements(pg, &app->orphans, why)) ||
+    if (e || (e = bring_schema_up(app, pg, why)) || (e = database_claim(pg, &app->keys.fingerprint, why)))
+        return e;
+    if ((e = database_note_settings(pg, s->grace_ms, post_has_provider(app->post), clock_ns() + DATABASE_DEADLINE_NS)))
+        return why_set(why, e, "cannot record the settings in reclaim.installation (%s)", err_name(e));
+    if ((e = database_check_statements(pg, &app->orphans, why)) ||
         (e = database_guard_ownership(pg, s->ownership.at, s->ownership.count, &app->orphans, why)))
         return e;
     return open_features(app, url, direct, why);
@@ -425,7 +468,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     routes_init(&app->routes, s,
                 &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes, app->admission,
                                        app->post, app->authenticator, &app->keys.tokens, &app->keys.last_mails,
-                                       hangup_kind(app->hangup), settings_shows_mailbox(s, app->demo)});
+                                       settings_shows_mailbox(s, app->demo)});
     routes_configure(&app->routes, s);
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);

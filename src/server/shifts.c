@@ -7,9 +7,9 @@ static enum err expire(void *context, struct pg *pg, struct shift *shift)
     struct shifts *shifts = context;
     const struct settings *s = atomic_load(&shifts->settings);
     enum err e = OK;
-    if (shifts->deletion.last_mail_key)
-        e = reminders_run(pg, s->grace_ms, s->reminders.at_ms, s->reminders.count, shift);
-    return e ? e : expiry_run(&shifts->deletion, pg, s->grace_ms, shift);
+    if (shifts->last_mail_key)
+        e = reminders_run(pg, s->reminders.at_ms, s->reminders.count, shift);
+    return e ? e : expiry_run(shifts->last_mail_key, pg, s->expiry_brake, shift);
 }
 
 void shifts_configure(struct shifts *shifts, const struct settings *s)
@@ -21,9 +21,9 @@ void shifts_configure(struct shifts *shifts, const struct settings *s)
 }
 
 enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader,
-                      const struct deletion *deletion, struct why *why)
+                      const struct digest *last_mail_key, struct why *why)
 {
-    shifts->deletion = *deletion;
+    shifts->last_mail_key = last_mail_key;
     struct shift_config expiry = {"expiry", url, &shifts->expiry_ms, leader_fd(leader), expire, shifts};
     struct shift_config cascade = {"cascade", url, &shifts->cascade_ms, leader_fd(leader), eraser_run, &shifts->eraser};
     shifts->expiry = shift_start(&expiry, why);

@@ -11,14 +11,14 @@
 struct shifts {
     _Atomic(const struct settings *) settings; /* those in force; older ones are kept until the end */
     _Atomic int64_t expiry_ms, cascade_ms;     /* how often each */
-    struct deletion deletion;
+    const struct digest *last_mail_key; /* NULL: no mails */
     struct eraser eraser;
     struct shift *expiry, *cascade;
 };
 
 void shifts_configure(struct shifts *shifts, const struct settings *s);
 enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader,
-                      const struct deletion *deletion, struct why *why) MUST_CHECK;
+                      const struct digest *last_mail_key, struct why *why) MUST_CHECK;
 void shifts_stop(struct shifts *shifts);
 
 #endif

@@ -112,9 +112,14 @@ const struct setting settings_rows[] = {
 
     {DELETION, ROW("GRACE", duration, grace_ms, int64_t), .min = 1000, .max = 315360000000, .standard = "30d",
      .reloadable = true,
-     .help = "How long a frozen customer can still recover; from then on the next expiry pass deletes it."},
+     .help = "How long a customer that is frozen from now on can still recover; the date is stored with each freeze, and "
+             "the first expiry pass after it deletes the customer. Recorded in the database when a server starts."},
     {DELETION, ROW("EXPIRY_INTERVAL", duration, expiry_interval_ms, int64_t), .min = 1000, .max = 86400000,
      .standard = "1h", .reloadable = true, .help = "How often the leader deletes customers whose grace is over."},
+    {DELETION, ROW("EXPIRY_BRAKE", threshold, expiry_brake, int64_t), .min = 0, .max = 1000000000, .standard = "1000",
+     .reloadable = true,
+     .help = "When more customers than this, and more than 5 % of all, became due since the last expiry pass, no pass "
+             "deletes any until `reclaim expire --confirm N`."},
     {DELETION, ROW("REMINDERS", durations, reminders, struct setting_durations), .min = 1000, .max = 315360000000,
      .items_max = 16, .standard = "7d,1d", .reloadable = true,
      .help =

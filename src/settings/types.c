@@ -115,6 +115,24 @@ static void expects_milliseconds(const struct setting *row, struct buf *out)
 const struct setting_type setting_integer = {parse_integer, expects_integer, NULL};
 const struct setting_type setting_milliseconds = {parse_integer, expects_milliseconds, NULL};
 
+/* Negative for off. */
+static enum err parse_threshold(const struct setting *row, struct str text, struct arena *arena, void *field,
+                                struct str *wrong)
+{
+    if (!str_eq(text, STR("off")))
+        return parse_integer(row, text, arena, field, wrong);
+    *(int64_t *)field = -1;
+    return OK;
+}
+
+static void expects_threshold(const struct setting *row, struct buf *out)
+{
+    expects_integer(row, out);
+    buf_addz(out, ", or off");
+}
+
+const struct setting_type setting_threshold = {parse_threshold, expects_threshold, NULL};
+
 /* Durations and limits */
 
 static enum err parse_duration(const struct setting *row, struct str text, struct arena *arena, void *field,

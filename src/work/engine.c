@@ -8,6 +8,7 @@
 #include "base/random.h"
 #include "client/client.h"
 #include "pg/arrays.h"
+#include "pg/listener.h"
 #include "work/inside.h"
 
 #define LEASE_NS (25 * NS_PER_S) /* with POLL_NS: claimed within 30 s of a crash */
@@ -253,6 +254,20 @@ static void run_timers(struct engine *e)
     }
 }
 
+/* On the listener's thread. */
+static void on_inserted(void *context, const char *channel UNUSED, const char *payload UNUSED)
+{
+    struct engine *e = context;
+    atomic_store(&e->woken, true);
+    client_wake(e->client);
+}
+
+static void on_connection(void *context, bool alive)
+{
+    if (alive) /* what was inserted meanwhile was not heard of */
+        on_inserted(context, NULL, NULL);
+}
+
 /* The thread */
 
 static void return_waiting(struct engine *e)
@@ -338,13 +353,22 @@ static struct engine *engine_new(const struct work_config *config)
     return e;
 }
 
+static bool start_listening(struct engine *e, const char *direct_url, struct why *why)
+{
+    static const char *const channels[] = {"reclaim_work", NULL};
+    struct listener_config listen = {direct_url, channels, e, on_inserted, on_connection};
+    return !direct_url || (e->listener = listener_start(&listen, why));
+}
+
 struct engine *work_start(const struct work_config *config, struct why *why)
 {
     struct engine *e = engine_new(config);
-    if (e && pthread_create(&e->thread, NULL, run_engine, e) == 0)
-        return e;
-    work_free(e);
     (void)why_set(why, ERR_MEMORY, "no memory or no thread for the work queue");
+    if (e && start_listening(e, config->direct_url, why) && pthread_create(&e->thread, NULL, run_engine, e) == 0)
+        return e;
+    if (e && e->listener)
+        listener_stop(e->listener);
+    work_free(e);
     return NULL;
 }
 
@@ -354,6 +378,8 @@ void work_stop(struct engine *e, int64_t deadline_ns)
     e->closed = true;
     e->stop_ns = deadline_ns;
     pthread_mutex_unlock(&e->lock);
+    if (e->listener)
+        listener_stop(e->listener);
     client_wake(e->client);
     pthread_join(e->thread, NULL);
     run_notes(e); /* items handed over meanwhile */

@@ -61,6 +61,8 @@ struct engine {
     int64_t lease_ns, poll_ns;
     int64_t lease_owner; /* of this engine's leases (leased_by): a random number */
     pthread_t thread;
+    struct listener *listener; /* NULL without a direct URL */
+    atomic_bool woken;         /* items were inserted that nobody has claimed */
 
     pthread_mutex_t lock; /* for the members up to `state` */
     struct work_note *notes, **last_note;

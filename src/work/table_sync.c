@@ -140,6 +140,8 @@ static enum err write_arguments(struct engine *e)
         buf_clear(&s->texts[i]);
     s->done_count = s->changed_count = s->renewal_count = s->claim_limit = s->renewed_count = 0;
     int64_t now_ns = clock_ns();
+    if (atomic_exchange(&e->woken, false))
+        s->claim_ns = now_ns;
     add_ended(e);
     add_renewals(e, &e->running);
     add_renewals(e, &e->waiting);
@@ -354,7 +356,7 @@ int64_t table_sync_due_ns(const struct engine *e)
     const struct table_sync *s = &e->table_sync;
     if (s->busy)
         return INT64_MAX;
-    return e->ended.count && !s->err ? 0 : s->next_ns;
+    return (e->ended.count || atomic_load(&e->woken)) && !s->err ? 0 : s->next_ns;
 }
 
 bool table_sync_open(struct engine *e)

@@ -10,6 +10,8 @@
  *       return e;                        (frees the item)
  *   work_kick(&item, &writes[0]);        (the engine owns it now)
  *
+ * Items that other programs or triggers insert, not leased, are claimed at once too: NOTIFY reclaim_work wakes every engine.
+ *
  * The leases of a process that crashed expire, and within 30 s another instance, or the next start, claims the items.
  * An item runs at least once, and on one instance only while its lease is valid: leases are renewed during the run,
  * and a kind must check work_lease() before each effect outside of the process. */
@@ -121,6 +123,7 @@ struct work_config {
     const struct work_kind *const *kinds;
     size_t kind_count;
     const char *ca_file;       /* for the client; NULL: the system's CA certificates */
+    const char *direct_url;    /* to hear of items that triggers insert (channel reclaim_work); NULL: they wait for a poll */
     int64_t lease_ns, poll_ns; /* 0: 25 s and 2 s */
 };
 

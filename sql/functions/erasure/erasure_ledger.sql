@@ -1,4 +1,4 @@
--- The ledger of an erasure, as the API gives it.
+-- The ledger of an erasure, as the API gives it. It stays when the customer's row is gone.
 CREATE OR REPLACE FUNCTION reclaim.erasure_ledger(p_customer uuid) RETURNS json
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$
@@ -11,6 +11,8 @@ AS $$
           reclaim.rfc3339(r.first_tried_at) AS first_tried_at, reclaim.rfc3339(r.done_at) AS done_at, r.error
         FROM reclaim.cascade_receipts r LEFT JOIN reclaim.cascade_participants p ON p.name = r.participant
         WHERE r.customer_id = c.id) AS receipt), '[]') AS participants
-    FROM reclaim.customer_customers c LEFT JOIN reclaim.erasures e ON e.customer_id = c.id WHERE c.id = p_customer) AS ledger
+    FROM (SELECT id FROM reclaim.customer_customers WHERE id = p_customer
+        UNION SELECT customer_id FROM reclaim.erasures WHERE customer_id = p_customer) AS c
+      LEFT JOIN reclaim.erasures e ON e.customer_id = c.id) AS ledger
 $$;
 REVOKE ALL ON FUNCTION reclaim.erasure_ledger FROM PUBLIC;

@@ -6,7 +6,7 @@ AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock(1919247212, 5);
   UPDATE reclaim.erasures e SET completed_at = clock_timestamp()
-    WHERE e.customer_id = ANY (p_ids) AND e.completed_at IS NULL AND NOT EXISTS (
+    WHERE e.customer_id = ANY (p_ids) AND e.completed_at IS NULL AND e.cleared AND NOT EXISTS (
       SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = e.customer_id AND r.status <> 'done');
 END
 $$;

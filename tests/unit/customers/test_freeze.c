@@ -12,9 +12,7 @@
 #define OTHER "a0000000-0000-4000-8000-000000000002"
 #define ACCOUNT "b0000000-0000-4000-8000-000000000001"
 
-static const struct work_kind hangup = {.name = "hangup"};
-static const struct change_needs needs = {.hangup = &hangup}; /* as at the command line: no engine, no provider */
-static const struct actor admin = {.kind = "admin"};
+static const struct actor admin = {.kind = "admin"}, owner = {.kind = "owner"};
 
 static struct pg *connected(void)
 {
@@ -24,22 +22,28 @@ static struct pg *connected(void)
     return pg;
 }
 
-static enum err change_until(const char *id, enum customer_event event, int64_t deadline_ns, struct changed *ret)
+static enum err change_until(const char *id, enum customer_event event, const struct actor *actor, int64_t deadline_ns,
+                             struct changed *ret)
 {
     AUTO(pg) struct pg *pg = connected();
     AUTO(arena) struct arena *arena = arena_new(4096, 65536);
-    enum err e = customer_change(&needs, pg, id, event, &admin, deadline_ns, arena, ret);
+    enum err e = customer_change(pg, id, event, actor, "abuse", deadline_ns, arena, ret);
     if (!e && ret->outcome <= CHANGE_UNCHANGED)
         assert_non_null(strstr(ret->object.at, id)); /* it lives in the arena */
     ret->object = (struct str){NULL, 0};
     return e;
 }
 
-static int change(const char *id, enum customer_event event)
+static int change_by(const struct actor *actor, const char *id, enum customer_event event)
 {
     struct changed changed;
-    assert_int_equal(change_until(id, event, SOON, &changed), OK);
+    assert_int_equal(change_until(id, event, actor, SOON, &changed), OK);
     return (int)changed.outcome;
+}
+
+static int change(const char *id, enum customer_event event)
+{
+    return change_by(&admin, id, event);
 }
 
 #define COUNT(what) database_number("SELECT count(*) FROM reclaim." what)
@@ -121,8 +125,31 @@ static void a_change_that_is_not_allowed_is_refused_and_logged(void **state UNUS
     database_run("UPDATE reclaim.customer_customers SET status = 'deleted' WHERE id = '" SOMEONE "'");
     assert_int_equal(change(SOMEONE, CUSTOMER_FREEZES), CHANGE_REFUSED);
     assert_int_equal(COUNT("customer_customers WHERE status = 'deleted'"), 1);
-    assert_int_equal(COUNT("event_outbox"), 0);
-    assert_int_equal(COUNT("work_items"), 0);
+    assert_events(1, "customer_deleted");
+}
+
+static void a_freeze_by_an_admin_is_not_lifted_by_the_owner(void **state UNUSED)
+{
+    assert_int_equal(change_by(&owner, SOMEONE, CUSTOMER_FREEZES), CHANGE_DONE);
+    assert_int_equal(COUNT("customer_customers WHERE frozen_by = 'owner'"), 1);
+    assert_int_equal(change_by(&owner, SOMEONE, CUSTOMER_RECOVERS), CHANGE_DONE);
+    assert_int_equal(change(SOMEONE, CUSTOMER_FREEZES), CHANGE_DONE);
+    assert_int_equal(COUNT("customer_customers WHERE frozen_by = 'admin' AND freeze_reason = 'abuse'"), 1);
+    assert_int_equal(change_by(&owner, SOMEONE, CUSTOMER_RECOVERS), CHANGE_BY_ADMIN);
+    assert_int_equal(COUNT("customer_customers WHERE status = 'frozen'"), 1);
+    assert_int_equal(change(SOMEONE, CUSTOMER_RECOVERS), CHANGE_DONE);
+}
+
+static void an_admin_takes_over_the_owners_freeze_and_keeps_its_date(void **state UNUSED)
+{
+    assert_int_equal(change_by(&owner, SOMEONE, CUSTOMER_FREEZES), CHANGE_DONE);
+    database_run("CREATE TABLE first AS SELECT deletion_effective_at AS at FROM reclaim.customer_customers"
+                 " WHERE status = 'frozen'");
+    assert_int_equal(change(SOMEONE, CUSTOMER_FREEZES), CHANGE_UNCHANGED);
+    assert_int_equal(COUNT("customer_customers JOIN first ON at = deletion_effective_at AND frozen_by = 'admin'"), 1);
+    database_run("DROP TABLE first");
+    assert_int_equal(change_by(&owner, SOMEONE, CUSTOMER_RECOVERS), CHANGE_BY_ADMIN);
+    assert_int_equal(COUNT("event_outbox"), 1);
 }
 
 static void an_unknown_customer_is_logged_too(void **state UNUSED)
@@ -132,9 +159,9 @@ static void an_unknown_customer_is_logged_too(void **state UNUSED)
     assert_int_equal(COUNT("work_items"), 0);
 }
 
-static void a_customer_without_an_address_gets_no_mail(void **state UNUSED)
+static void where_no_mail_can_be_sent_none_is_queued(void **state UNUSED)
 {
-    database_run("UPDATE reclaim.customer_customers SET email = '' WHERE id = '" SOMEONE "'");
+    database_run("UPDATE reclaim.installation SET mails = false");
     assert_int_equal(change(SOMEONE, CUSTOMER_FREEZES), CHANGE_DONE);
     assert_int_equal(COUNT("work_items WHERE kind = 'mail'"), 0);
     assert_int_equal(COUNT("work_items WHERE kind = 'hangup'"), 1);
@@ -146,7 +173,7 @@ static void a_freeze_that_cannot_be_completed_leaves_nothing(void **state UNUSED
     struct why why = {""};
     struct changed changed;
     assert_int_equal(pg_script(holder, "BEGIN; SELECT FROM reclaim.billing_accounts FOR UPDATE", SOON, &why), OK);
-    assert_int_not_equal(change_until(SOMEONE, CUSTOMER_FREEZES, clock_ns() + NS_PER_S / 2, &changed), OK);
+    assert_int_not_equal(change_until(SOMEONE, CUSTOMER_FREEZES, &admin, clock_ns() + NS_PER_S / 2, &changed), OK);
     assert_int_equal(pg_script(holder, "ROLLBACK", SOON, &why), OK);
     assert_int_equal(COUNT("customer_customers WHERE status = 'active'"), 2);
     assert_int_equal(COUNT("event_outbox"), 0);
@@ -160,6 +187,8 @@ static int fresh(void **state UNUSED)
                  "DELETE FROM reclaim.billing_accounts;"
                  "DELETE FROM reclaim.billing_freezes;"
                  "DELETE FROM reclaim.event_outbox;"
+                 "DELETE FROM reclaim.customer_told;"
+                 "UPDATE reclaim.installation SET mails = true;"
                  "DELETE FROM reclaim.customer_log;"
                  "DELETE FROM reclaim.work_items;"
                  "INSERT INTO reclaim.customer_customers (id, email) VALUES ('" SOMEONE "', 'someone@example.com'),"
@@ -191,7 +220,9 @@ int main(void)
         cmocka_unit_test_setup(a_hold_for_another_reason_stays, fresh),
         cmocka_unit_test_setup(a_change_that_is_not_allowed_is_refused_and_logged, fresh),
         cmocka_unit_test_setup(an_unknown_customer_is_logged_too, fresh),
-        cmocka_unit_test_setup(a_customer_without_an_address_gets_no_mail, fresh),
+        cmocka_unit_test_setup(where_no_mail_can_be_sent_none_is_queued, fresh),
+        cmocka_unit_test_setup(a_freeze_by_an_admin_is_not_lifted_by_the_owner, fresh),
+        cmocka_unit_test_setup(an_admin_takes_over_the_owners_freeze_and_keeps_its_date, fresh),
         cmocka_unit_test_setup(a_freeze_that_cannot_be_completed_leaves_nothing, fresh),
     };
     return cmocka_run_group_tests(tests, make, drop);

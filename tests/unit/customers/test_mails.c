@@ -23,7 +23,7 @@ static void a_freeze_says_until_when_the_account_can_be_recovered(void **state)
 {
     (void)state;
     struct mail mail;
-    customer_mail_write_frozen(ID, WHEN, &mail);
+    customer_mail_write_frozen(ID, WHEN, false, &mail);
     assert_mail(&mail, "Your account will be deleted",
                 "The deletion of your account was asked for. From now on it is frozen: it cannot be used, and costs "
                 "nothing.\r\n\r\n"
@@ -46,7 +46,7 @@ static void a_reminder_says_when_the_account_ends(void **state)
 {
     (void)state;
     struct mail mail;
-    customer_mail_write_reminder(ID, WHEN, &mail);
+    customer_mail_write_reminder(ID, WHEN, false, &mail);
     assert_mail(&mail, "Your account will soon be gone",
                 "On " WHEN " your account and everything in it will be deleted for good.\r\n\r\n"
                 "If you want to keep it, sign in before then and recover it; everything is still there. If not, there "

@@ -1,0 +1,28 @@
+-- The accounts of customers that were frozen, recovered or deleted; the rows are locked in the order of their ids. A hold for
+-- another reason stays, and a deleted account stays deleted. What follows from a changed account are triggers on it.
+CREATE OR REPLACE FUNCTION reclaim.billing_follow_customers(p_frozen uuid[], p_active uuid[], p_gone uuid[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  IF NOT reclaim.sees_all_rows('reclaim.billing_accounts', 'UPDATE') THEN
+    RAISE insufficient_privilege USING MESSAGE = 'row-level security hides billing accounts from Reclaim''s role',
+      HINT = 'reclaim doctor says which policy is needed.';
+  END IF;
+  PERFORM FROM reclaim.billing_accounts a WHERE a.customer_id = ANY (p_frozen || p_active || p_gone) ORDER BY a.id
+    FOR NO KEY UPDATE;
+  IF p_frozen <> '{}' THEN
+    UPDATE reclaim.billing_accounts SET status = 'frozen', hold_reasons = array_append(hold_reasons, 'account_frozen')
+      WHERE customer_id = ANY (p_frozen) AND status <> 'deleted' AND NOT 'account_frozen' = ANY (hold_reasons);
+  END IF;
+  IF p_active <> '{}' THEN
+    UPDATE reclaim.billing_accounts SET hold_reasons = array_remove(hold_reasons, 'account_frozen'),
+        status = CASE WHEN hold_reasons <@ ARRAY['account_frozen'] THEN 'active' ELSE status END
+      WHERE customer_id = ANY (p_active) AND status <> 'deleted' AND 'account_frozen' = ANY (hold_reasons);
+  END IF;
+  IF p_gone <> '{}' THEN
+    UPDATE reclaim.billing_accounts SET status = 'deleted', tm_delete = coalesce(tm_delete, reclaim.now()), name = ''
+      WHERE customer_id = ANY (p_gone) AND (status <> 'deleted' OR name <> '');
+  END IF;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.billing_follow_customers FROM PUBLIC;

@@ -1,0 +1,26 @@
+-- Notes a change of state, for customer_follow after the statement. Of a row that is gone it keeps what the consequences need,
+-- nothing personal.
+CREATE OR REPLACE FUNCTION reclaim.customer_note() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  v_actor record := reclaim.change_actor();
+BEGIN
+  IF TG_OP = 'DELETE' THEN
+    INSERT INTO reclaim.customer_pending (customer_id, change, version, removed, owner_user_id, object, actor, actor_id, actor_role,
+        correlation_id, action, cleared)
+      VALUES (OLD.id, 'delete', OLD.version + 1, true, OLD.owner_user_id,
+        jsonb_build_object('billing_account_id', OLD.billing_account_id, 'tm_create', reclaim.rfc3339(OLD.tm_create),
+          'tm_deletion_scheduled', reclaim.rfc3339(OLD.tm_deletion_scheduled)),
+        v_actor.kind, v_actor.id, v_actor.role, v_actor.correlation_id, v_actor.action, false);
+  ELSE
+    INSERT INTO reclaim.customer_pending (customer_id, change, version, removed, actor, actor_id, actor_role, correlation_id,
+        detail, action, cleared)
+      VALUES (NEW.id, CASE WHEN TG_OP = 'UPDATE' AND OLD.status = NEW.status THEN 'moved' WHEN NEW.status = 'frozen' THEN 'freeze'
+          WHEN NEW.status = 'active' THEN 'recover' ELSE 'delete' END, NEW.version, false, v_actor.kind, v_actor.id, v_actor.role,
+        v_actor.correlation_id, v_actor.reason, v_actor.action, v_actor.clears);
+  END IF;
+  RETURN NULL;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.customer_note FROM PUBLIC;

@@ -1,0 +1,10 @@
+-- Takes what is personal out of the events of deleted customers that are still kept.
+CREATE OR REPLACE FUNCTION reclaim.anonymise_events(p_customers uuid[]) RETURNS void
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
+AS $$
+BEGIN
+  UPDATE reclaim.event_outbox SET payload = reclaim.customer_object_anonymised(customer_id, payload)
+    WHERE customer_id = ANY (p_customers);
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.anonymise_events FROM PUBLIC;

@@ -1,0 +1,81 @@
+#include "customers/anonymise.h"
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "customers/delete.h"
+#include "customers/statements.h"
+#include "pg/arrays.h"
+#include "pg/tx.h"
+
+#define TRIES_MAX 30
+#define PAUSE_FIRST_NS NS_PER_S
+#define PAUSE_MOST_NS (600 * NS_PER_S)
+
+const struct statement anonymise_read = {
+    .name = "anonymise_read",
+    .sql = "SELECT c.status::text AS status, " CUSTOMER_ADDRESS " AS email FROM reclaim.customer_customers c"
+           " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid FOR UPDATE OF c",
+    .params = 1,
+    .columns = "status:text email:text",
+};
+
+const struct statement anonymise_clear = {
+    .name = "anonymise_clear",
+    .sql = "SELECT reclaim.clear_customers($1::uuid[], $2::text[], $3::uuid[]) AS cleared",
+    .params = 3,
+    .columns = "cleared:int4",
+};
+
+struct forgotten { /* whom a work item is about */
+    const char *customer_id;
+    const char *owner; /* of a row that is gone; NULL otherwise */
+};
+
+static enum err clear(struct customers *customers, struct pg *pg, const struct forgotten *who, int64_t deadline_ns)
+{
+    AUTO(buf) struct buf ids = buf_new(64);
+    AUTO(buf) struct buf sealed = buf_new(1024);
+    AUTO(buf) struct buf owners = buf_new(64);
+    AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
+    struct pg_call row = {.ask = &anonymise_read, .args = {pg_text(who->customer_id)}};
+    enum err e = tx_trip(tx, &row, 1);
+    if (e)
+        return e;
+    if (row.rows == 1 && !str_eq(pg_get(&row, 0, 0), STR("deleted")))
+        return OK; /* inserted again under the same id */
+    deletion_add(customers_last_mail_key(customers), who->customer_id, row.rows ? pg_get(&row, 0, 1) : STR(""), &ids,
+                 &sealed);
+    if (who->owner)
+        array_add_plain(&owners, str_of(who->owner));
+    if (!array_end(&ids) || !array_end(&sealed) || !array_end(&owners))
+        return ERR_MEMORY;
+    struct pg_call call = {.ask = &anonymise_clear, .args = {pg_text(ids.at), pg_text(sealed.at), pg_text(owners.at)}};
+    e = tx_commit(tx, &call, 1);
+    if (e == ERR_DATABASE)
+        log_error("personal data of a deleted customer cannot be cleared", F_STR("customer_id", who->customer_id),
+                  F_STR("sqlstate", call.sqlstate));
+    return e;
+}
+
+static enum err run(struct work_item *item, struct pg *pg, int64_t deadline_ns)
+{
+    AUTO(json) json_t *payload = json_read_object(item->payload, NULL);
+    struct forgotten who = {json_string_value(json_object_get(payload, "customer_id")),
+                            json_string_value(json_object_get(payload, "owner_user_id"))};
+    if (!str_is_uuid(str_of(who.customer_id)) || (who.owner && !str_is_uuid(str_of(who.owner))))
+        return ERR_INPUT;
+    return clear(item->kind->context, pg, &who, deadline_ns);
+}
+
+struct work_kind anonymise_kind(struct customers *customers)
+{
+    return (struct work_kind){.name = "anonymise",
+                              .tries_max = TRIES_MAX,
+                              .pause_first_ns = PAUSE_FIRST_NS,
+                              .pause_most_ns = PAUSE_MOST_NS,
+                              .context = customers,
+                              .run = run};
+}
