@@ -238,11 +238,13 @@ static const struct command commands[] = {
      .run = limits_command},
     {.name = "doctor",
      .group = GROUP_OPERATE,
-     .usage = "",
+     .usage = "[--repair]",
      .summary = "checks settings, database, privileges, mail, broker and switch",
      .help =
          "Checks everything that Reclaim needs and prints a line for each: ok, warn, or FAIL with what to do about\n"
-         "it. Exits with 1 when something failed.\n",
+         "it. Exits with 1 when something failed. It also finds customers that were changed while the triggers of\n"
+         "their table did not fire, so that billing, keys, calls or events disagree with the row.\n",
+     .options = OPTIONS({"--repair", NULL, "writes what follows from such changes, with the audit's action repair"}),
      .needs = NEEDS_CONFIG | NEEDS_FORMAT,
      .run = doctor_command},
     {.name = "help",

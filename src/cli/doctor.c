@@ -328,6 +328,105 @@ static void check_expiry(struct examination *x, struct pg *pg, const struct sett
                all.rows ? "every participant of the cascade can be used" : "the cascade has no participants");
 }
 
+/* Triggers that a program has switched off, or dropped with the table. */
+static const struct statement layers_triggers = {
+    .name = "layers_triggers",
+    .sql = "SELECT coalesce(pg_catalog.string_agg(needed, ', ' ORDER BY needed), '') AS off"
+           " FROM (VALUES ('customer_customers', 'customer_settle'), ('customer_customers', 'customer_settle_new'),"
+           "   ('customer_customers', 'customer_note'), ('customer_customers', 'customer_note_gone'),"
+           "   ('customer_customers', 'customer_note_new'), ('customer_customers', 'customer_follow'),"
+           "   ('customer_customers', 'customer_keep'), ('customer_customers', 'customer_notify'),"
+           "   ('billing_accounts', 'billing_settle_holds'), ('billing_accounts', 'billing_follow')) AS t (relation, needed)"
+           " WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = reclaim.table_home(t.relation)"
+           "   AND g.tgname = t.needed AND g.tgenabled IN ('O', 'A'))",
+    .params = 0,
+    .columns = "off:text",
+};
+
+static const struct statement layers_disagree = {
+    .name = "layers_disagree",
+    .sql = "SELECT customer_id::text AS customer_id, what FROM reclaim.customer_disagreements($1::int4)",
+    .params = 1,
+    .columns = "customer_id:text what:text",
+};
+
+static const struct statement layers_repair = {
+    .name = "layers_repair",
+    .sql = "SELECT coalesce(pg_catalog.string_agg(reclaim.customer_repair(one), ' '), '') AS done"
+           " FROM (SELECT reclaim.change_by('operator', NULL, NULL)) AS actor, pg_catalog.unnest($1::text[]::uuid[]) AS one",
+    .params = 1,
+    .columns = "done:text",
+};
+
+#define LAYERS_SHOWN 20
+
+static void check_triggers(struct examination *x, struct pg *pg)
+{
+    struct pg_call call = {.ask = &layers_triggers};
+    char words[1024];
+    if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS) || pg_get(&call, 0, 0).len == 0)
+        return;
+    (void)snprintf(words, sizeof words,
+                   "triggers are missing or disabled, so changes by other programs are not complete: %s (ALTER TABLE … "
+                   "ENABLE TRIGGER, or reclaim migrate)",
+                   pg_get(&call, 0, 0).at);
+    fault(x, words);
+}
+
+/* Mends one customer, in a transaction of its own. */
+static bool repair(struct examination *x, struct pg *pg, struct str customer_id)
+{
+    char one[64], words[256];
+    (void)snprintf(one, sizeof one, "{%.*s}", STR_ARGS(customer_id));
+    struct pg_call call = {.ask = &layers_repair, .args = {pg_text(one)}};
+    enum err e = ERR_CONFLICT;
+    for (int tries = 0; e == ERR_CONFLICT && tries < 5; tries++)
+        e = pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS);
+    if (!e)
+        return true;
+    (void)snprintf(words, sizeof words, "customer %.*s could not be repaired (%s %s)", STR_ARGS(customer_id), err_name(e),
+                   call.sqlstate);
+    fault(x, words);
+    return false;
+}
+
+/* Every customer whose layers disagree with its row; with --repair they are mended, until none is left or one cannot be. */
+static void check_layers(struct examination *x, struct pg *pg, bool repairs)
+{
+    char words[1024];
+    int mended = 0;
+    check_triggers(x, pg);
+    for (bool more = true; more;) {
+        struct pg_call found = {.ask = &layers_disagree, .args = {pg_i64(LAYERS_SHOWN)}};
+        if (pg_ask(pg, &found, clock_ns() + DATABASE_DEADLINE_NS)) {
+            fault(x, "the layers of customers cannot be compared: run reclaim migrate");
+            return;
+        }
+        AUTO(arena) struct arena *arena = arena_new(4096, 262144); /* a repair reuses the connection's result */
+        struct str ids[LAYERS_SHOWN];
+        int count = found.rows;
+        for (int i = 0; i < count; i++) {
+            ids[i] = arena ? arena_copy(arena, pg_get(&found, i, 0)) : (struct str){NULL, 0};
+            (void)snprintf(words, sizeof words, "customer %s: %s%s", pg_get(&found, i, 0).at, pg_get(&found, i, 1).at,
+                           repairs ? "" : " (reclaim doctor --repair)");
+            if (!repairs)
+                fault(x, words);
+        }
+        more = repairs && count > 0;
+        for (int i = 0; more && i < count; i++) {
+            more = ids[i].at && repair(x, pg, ids[i]);
+            mended += more;
+        }
+        if (!repairs && count == LAYERS_SHOWN)
+            warn(x, "there are more of these");
+        if (!repairs && count > 0)
+            return;
+    }
+    (void)snprintf(words, sizeof words, mended ? "%d customers repaired" : "billing, keys and events agree with every customer",
+                   mended);
+    passed(x, "layers", words);
+}
+
 static void check_switch(struct examination *x, const struct settings *s)
 {
     char version[128];
@@ -342,7 +441,7 @@ static void check_switch(struct examination *x, const struct settings *s)
     fault(x, why.text);
 }
 
-static void check_database(struct examination *x, struct pg *pg, const struct settings *s)
+static void check_database(struct examination *x, struct pg *pg, const struct settings *s, bool repairs)
 {
     check_server(x, pg, s);
     check_privileges(x, pg);
@@ -355,9 +454,10 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_mail(x, pg, s);
     check_broker(x, pg, s);
     check_expiry(x, pg, s);
+    check_layers(x, pg, repairs);
 }
 
-static void check_all(struct examination *x, const char *config)
+static void check_all(struct examination *x, const char *config, bool repairs)
 {
     struct why why = {""};
     AUTO(settings) struct settings *s = NULL;
@@ -373,7 +473,7 @@ static void check_all(struct examination *x, const char *config)
     if (database_open(s, &db, &why))
         fault(x, why.text);
     else
-        check_database(x, db.pg, s);
+        check_database(x, db.pg, s, repairs);
 }
 
 /* Wrong settings and an unreachable database are findings too, so this command opens both itself. */
@@ -381,7 +481,7 @@ enum err doctor_command(struct command_context *c)
 {
     AUTO(report) struct report *report = report_new(&findings_shape, c->format);
     struct examination x = {.report = report, .is_table = c->format == REPORT_TABLE, .why = &c->why};
-    check_all(&x, c->config);
+    check_all(&x, c->config, option(c, "--repair") != NULL);
     if (!x.is_table)
         x.err = report_print(report, &c->why);
     if (x.err)

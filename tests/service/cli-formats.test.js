@@ -57,7 +57,7 @@ describe('a list', () => {
     ['trace CORRELATION', 'created_at,updated_at,correlation_id,step,status,error,classification'],
     ['events dead', 'kind,id,returned_at,type,customer_id,sequence,reason,message', ['sequence']],
     ['migrate --status', 'version,name,applied_at,changed'],
-    ['expire --dry-run', 'customer_id,tm_deletion_scheduled'],
+    ['expire --dry-run', 'customer_id,tm_deletion_scheduled,deletion_effective_at'],
     ['doctor', 'severity,finding'],
   ])
     it(`of ${list.split(' ').slice(0, 2).join(' ')} has the same rows in each format`, async () => {

@@ -29,6 +29,7 @@ import {
   tokenOf,
   unregister,
 } from './lib/customers.js';
+import { request } from './lib/http.js';
 import { run } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
 
@@ -78,7 +79,7 @@ describe('POST /auth/unregister', () => {
     const customer = await addCustomer(db);
     const first = await unregister(server, asUser(customer.user.id), { password: canaryPassword });
     await frozenEverywhere(server, customer.id, ['api', 'calls']);
-    const { json } = await show(server, customer.id);
+    const { json } = await show(server, customer.id, asUser(customer.user.id));
     const second = await unregister(server, asUser(customer.user.id), { password: canaryPassword });
     assert.equal(second.status, 200);
     assert.deepEqual(second.json, json);
@@ -192,8 +193,32 @@ describe('DELETE /auth/unregister', () => {
   it('works with an API key of the frozen customer', async () => {
     const customer = await addCustomer(db);
     const key = asKey(await addKey(stage, db, customer));
-    await freeze(server, customer.id);
+    await unregister(server, key, { confirmation_phrase: 'DELETE' });
     assert.equal((await recoverOwn(server, key)).json.status, 'active');
+  });
+
+  it('is refused for a freeze by an administrator, whose reason only administrators see', async () => {
+    const customer = await addCustomer(db);
+    const me = asUser(customer.user.id);
+    const frozen = (await request(server, 'POST', `/v1/customers/${customer.id}/freeze`, { headers: asAdmin(), body: { reason: 'abuse' } })).json;
+    assert.equal(frozen.frozen_by, 'admin');
+    assert.equal(frozen.freeze_reason, 'abuse');
+    const seen = (await show(server, customer.id, me)).json;
+    assert.equal(seen.frozen_by, 'admin');
+    assert.ok(!('freeze_reason' in seen) && !('legal_hold' in seen));
+    assertError(await recoverOwn(server, me), 403, 'FROZEN_BY_ADMIN');
+    assert.equal((await recover(server, customer.id)).json.status, 'active');
+  });
+
+  it('is refused from when an administrator has taken the freeze over; its date stays', async () => {
+    const customer = await addCustomer(db);
+    const me = asUser(customer.user.id);
+    const own = (await unregister(server, me, { password: canaryPassword })).json;
+    assert.equal(own.frozen_by, 'owner');
+    const taken = (await freeze(server, customer.id)).json;
+    assert.equal(taken.frozen_by, 'admin');
+    assert.equal(taken.deletion_effective_at, own.deletion_effective_at);
+    assertError(await recoverOwn(server, me), 403, 'FROZEN_BY_ADMIN');
   });
 });
 
@@ -202,7 +227,7 @@ describe('while frozen', () => {
     const customer = await addCustomer(db);
     const me = asUser(customer.user.id);
     const key = asKey(await addKey(stage, db, customer));
-    const frozen = (await freeze(server, customer.id)).json;
+    const frozen = (await unregister(server, me, { password: canaryPassword })).json;
     for (const who of [me, key]) {
       assert.equal((await show(server, customer.id, who)).json.status, 'frozen');
       for (const answer of [await list(server, '', who), await freeze(server, customer.id, who), await show(server, randomUUID(), who)]) {

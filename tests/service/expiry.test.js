@@ -156,15 +156,15 @@ describe('a legal hold', () => {
     const customer = await addCustomer(db);
     const answer = await hold(server, customer.id, '  investigation 7  ');
     assert.equal(answer.status, 200);
-    assert.equal(answer.json.hold.reason, 'investigation 7');
-    assert.ok(answer.json.hold.since);
+    assert.equal(answer.json.legal_hold.reason, 'investigation 7');
+    assert.ok(answer.json.legal_hold.since);
     await due(server, db, customer);
     await aPass();
     assert.equal(await statusOf(db, customer), 'frozen');
     const [line] = await db.query(`select detail, actor, correlation_id from reclaim.customer_log where customer_id = $1 and action = 'hold'`, [customer.id]);
     assert.deepEqual(line, { detail: 'investigation 7', actor: 'admin', correlation_id: answer.headers['x-correlation-id'] });
 
-    assert.equal((await unhold(server, customer.id)).json.hold, null);
+    assert.equal((await unhold(server, customer.id)).json.legal_hold, null);
     await deleted(db, customer);
     const details = await db.query(`select detail from reclaim.customer_log where customer_id = $1 and detail <> ''`, [customer.id]);
     assert.deepEqual(details, [], 'its words go with the customer');
@@ -183,13 +183,13 @@ describe('a legal hold', () => {
     const customer = await addCustomer(db);
     const set = await run(stage, ['hold', customer.id, '--reason', 'court order'], { database: db });
     assert.equal(set.code, 0, set.stderr);
-    assert.equal(JSON.parse(set.stdout).hold.reason, 'court order');
+    assert.equal(JSON.parse(set.stdout).legal_hold.reason, 'court order');
     const refused = await run(stage, ['delete', customer.id], { database: db });
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /legal hold/);
     assert.equal(await statusOf(db, customer), 'active');
     const ended = await run(stage, ['unhold', customer.id], { database: db });
-    assert.equal(JSON.parse(ended.stdout).hold, null);
+    assert.equal(JSON.parse(ended.stdout).legal_hold, null);
     for (const wrong of [['hold', customer.id], ['hold', 'x', '--reason', 'y'], ['unhold', customer.id, '--reason', 'y'], ['hold', customer.id, '--reason', ' ']])
       assert.equal((await run(stage, wrong, { database: db })).code, 2, wrong.join(' '));
   });
@@ -274,12 +274,14 @@ describe('reclaim expire', () => {
     assert.equal(await expire(stage, quiet), 0, 'each is processed once');
   });
 
-  it('keeps to the boundary of RECLAIM_GRACE', async () => {
+  it('keeps to the promised date, whatever RECLAIM_GRACE says by then', async () => {
     await quiet.query(`update reclaim.customer_customers set status = 'active' where status = 'frozen'`);
     const customer = await add('1 hour');
-    const within = await run(stage, ['expire'], { database: quiet, env: { RECLAIM_GRACE: '61m' } });
+    await quiet.query(`update reclaim.customer_customers set deletion_effective_at = now() + interval '1 minute' where id = $1`, [customer.id]);
+    const within = await run(stage, ['expire'], { database: quiet, env: { RECLAIM_GRACE: '1m' } });
     assert.deepEqual(JSON.parse(within.stdout), { processed: 0 });
-    const past = await run(stage, ['expire'], { database: quiet, env: { RECLAIM_GRACE: '1h' } });
+    await quiet.query(`update reclaim.customer_customers set deletion_effective_at = now() where id = $1`, [customer.id]);
+    const past = await run(stage, ['expire'], { database: quiet });
     assert.deepEqual(JSON.parse(past.stdout), { processed: 1 });
     assert.equal(await statusOf(quiet, customer), 'deleted');
   });

@@ -13,11 +13,9 @@ BEGIN
   v_began := v_now - (clock_timestamp() - transaction_timestamp());
   -- A time of this transaction means now; an older one was meant.
   IF NEW.tm_deletion_scheduled IS NULL OR NEW.tm_deletion_scheduled >= v_began THEN
-    IF NEW.frozen_billing_at >= v_began THEN
-      NEW.frozen_billing_at := v_now;
-    END IF;
     NEW.tm_deletion_scheduled := v_now;
   END IF;
+  NEW.frozen_billing_at := v_now;
   RETURN NEW;
 END
 $$;

@@ -57,6 +57,8 @@ BEGIN
     NEW.hold_at := OLD.hold_at;
     NEW.frozen_api_at := OLD.frozen_api_at;
     NEW.frozen_calls_at := OLD.frozen_calls_at;
+  END IF;
+  IF NEW.status = OLD.status THEN
     NEW.frozen_billing_at := OLD.frozen_billing_at;
   END IF;
 
@@ -69,7 +71,7 @@ BEGIN
     END IF;
     IF v_change = 'freeze' THEN
       NEW.tm_deletion_scheduled := coalesce(NEW.tm_deletion_scheduled, v_now);
-      NEW.frozen_billing_at := v_now;
+      NEW.frozen_billing_at := coalesce(NEW.frozen_billing_at, v_now);
       -- A date in the past from another program must not make the deletion due at once.
       NEW.deletion_effective_at := coalesce(CASE WHEN v_own THEN NEW.deletion_effective_at END,
         CASE WHEN v_own THEN NEW.tm_deletion_scheduled ELSE greatest(NEW.tm_deletion_scheduled, v_now) END + reclaim.grace());

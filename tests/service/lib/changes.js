@@ -1,5 +1,4 @@
-// Freezes and recovers customers by SQL, with the same writes as the program's transaction: row, version and event
-// together.
+// Freezes and recovers customers in plain SQL, as other programs do.
 
 export async function addCustomers(db, count) {
   const rows = await db.query(
@@ -9,22 +8,19 @@ export async function addCustomers(db, count) {
   return rows.map(({ id }) => id);
 }
 
-const types = { active: 'customer_recovered', frozen: 'customer_frozen', deleted: 'customer_deleted' };
-
 /** Changes a customer to the other state, or to the given one; returns its event's row. */
 export async function change(db, id, status) {
   const [row] = await db.query(
-    `with changed as (
-       update reclaim.customer_customers c
-       set status = coalesce($2, case status when 'active' then 'frozen' else 'active' end)
-       where id = $1 and status <> 'deleted' returning *)
-     insert into reclaim.event_outbox (sequence, type, customer_id, payload)
-     select version, $3::jsonb ->> status, id, reclaim.customer_object(c)::jsonb from
-       (select (changed::reclaim.customer_customers).* from changed) c
-     returning id, position::int, sequence::int, type, customer_id`,
-    [id, status ?? null, JSON.stringify(types)],
+    `update reclaim.customer_customers c
+     set status = coalesce($2, case status when 'active' then 'frozen' else 'active' end)
+     where id = $1 and status <> 'deleted' returning version`,
+    [id, status ?? null],
   );
-  return row;
+  const [event] = await db.query(
+    `select id, position::int, sequence::int, type, customer_id from reclaim.event_outbox where customer_id = $1 and sequence = $2`,
+    [id, row.version],
+  );
+  return event;
 }
 
 /** id → { status, sequence } in the database; only customers that have changed. */

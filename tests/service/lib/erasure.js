@@ -134,8 +134,7 @@ export async function addMany(db, count, { events = true } = {}) {
        select 'Many ' || $2, email, '+15550199', id, 'frozen', clock_timestamp() - interval '31 days' from made`,
     [count, batch],
   );
-  if (events)
-    await db.query(`insert into reclaim.event_outbox (sequence, type, customer_id, payload)
-      select 0, 'customer_frozen', c.id, reclaim.customer_object(c)::jsonb from reclaim.customer_customers c where name = $1`, [`Many ${batch}`]);
+  if (!events)
+    await db.query(`delete from reclaim.event_outbox o using reclaim.customer_customers c where c.id = o.customer_id and c.name = $1`, [`Many ${batch}`]);
   return batch;
 }
