@@ -33,7 +33,7 @@ BEGIN
   EXECUTE format('CREATE OR REPLACE TRIGGER customer_note_gone AFTER DELETE ON %s FOR EACH ROW
     WHEN (OLD.status <> ''deleted'') EXECUTE FUNCTION reclaim.customer_note()', v_customers);
   EXECUTE format('CREATE OR REPLACE TRIGGER customer_note_new AFTER INSERT ON %s FOR EACH ROW
-    WHEN (NEW.status <> ''active'') EXECUTE FUNCTION reclaim.customer_note()', v_customers);
+    WHEN (NEW.status <> ''active'' OR NEW.version > 1) EXECUTE FUNCTION reclaim.customer_note()', v_customers);
   -- After the statement: what follows from the changes, then every gate is told.
   EXECUTE format('CREATE OR REPLACE TRIGGER customer_follow AFTER INSERT OR DELETE OR UPDATE OF status, tm_delete, hold_at ON %s
     FOR EACH STATEMENT EXECUTE FUNCTION reclaim.customer_follow()', v_customers);

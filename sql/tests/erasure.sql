@@ -128,8 +128,8 @@ SELECT is((SELECT outcome FROM reclaim.cascade_page('tag', 10)), 'idle', 'makes 
 
 -- Reminders.
 INSERT INTO reclaim.customer_customers (id, status, tm_deletion_scheduled) VALUES (pg_temp.id(8), 'frozen', now() - interval '25 days');
-SELECT results_eq($$SELECT reclaim.remind(2592000000, 604800000, 86400000, 10) FROM generate_series(1, 1) UNION ALL SELECT reclaim.remind(2592000000, 86400000, 0, 10)$$, ARRAY[1, 0], 'one is due');
-SELECT is(reclaim.remind(2592000000, 604800000, 86400000, 10), 0, 'once');
+SELECT results_eq($$SELECT reclaim.remind(604800000, 86400000, 10) FROM generate_series(1, 1) UNION ALL SELECT reclaim.remind(86400000, 0, 10)$$, ARRAY[1, 0], 'one is due');
+SELECT is(reclaim.remind(604800000, 86400000, 10), 0, 'once');
 
 SELECT * FROM finish();
 ROLLBACK;

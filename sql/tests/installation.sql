@@ -4,7 +4,7 @@ SELECT plan(23);
 
 SELECT has_schema('reclaim');
 SELECT has_table('reclaim', 'installation', 'the installation is known');
-SELECT columns_are('reclaim', 'installation', ARRAY['key_fingerprint', 'clock_shift', 'demo', 'created_at']);
+SELECT columns_are('reclaim', 'installation', ARRAY['key_fingerprint', 'clock_shift', 'demo', 'created_at', 'grace', 'mails', 'expired_until']);
 SELECT col_type_is('reclaim', 'installation', 'key_fingerprint', 'text', 'the fingerprint is text');
 SELECT col_is_null('reclaim', 'installation', 'key_fingerprint', 'it may be missing until the first start');
 SELECT col_not_null('reclaim', 'installation', 'created_at', 'when it was installed is known');
@@ -50,9 +50,9 @@ SELECT pg_temp.shift('800 days');
 UPDATE reclaim.customer_customers SET tm_delete = reclaim.now() WHERE id = '10000000-0000-4000-8000-000000000003';
 SELECT is((pg_temp.one(3)).status, 'deleted', 'a deletion of today is none far ahead');
 SELECT ok(pg_temp.ahead((pg_temp.one(3)).tm_delete, '800 days'), 'and keeps its time');
-SELECT is(reclaim.remind(30 * 86400000::bigint, 7 * 86400000::bigint, 0, 10), 0, 'it is too late for reminders');
+SELECT is(reclaim.remind(7 * 86400000::bigint, 0, 10), 0, 'it is too late for reminders');
 SELECT pg_temp.shift('55 days');
-SELECT is(reclaim.remind(30 * 86400000::bigint, 7 * 86400000::bigint, 0, 10), 2, 'reminders are due by it');
+SELECT is(reclaim.remind(7 * 86400000::bigint, 0, 10), 2, 'reminders are due by it');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -336,7 +336,8 @@ static const struct statement layers_triggers = {
            "   ('customer_customers', 'customer_note'), ('customer_customers', 'customer_note_gone'),"
            "   ('customer_customers', 'customer_note_new'), ('customer_customers', 'customer_follow'),"
            "   ('customer_customers', 'customer_keep'), ('customer_customers', 'customer_notify'),"
-           "   ('billing_accounts', 'billing_settle_holds'), ('billing_accounts', 'billing_follow')) AS t (relation, needed)"
+           "   ('billing_accounts', 'billing_settle_holds'), ('billing_accounts', 'billing_follow')) AS t (relation, "
+           "needed)"
            " WHERE NOT EXISTS (SELECT FROM pg_catalog.pg_trigger g WHERE g.tgrelid = reclaim.table_home(t.relation)"
            "   AND g.tgname = t.needed AND g.tgenabled IN ('O', 'A'))",
     .params = 0,
@@ -353,7 +354,8 @@ static const struct statement layers_disagree = {
 static const struct statement layers_repair = {
     .name = "layers_repair",
     .sql = "SELECT coalesce(pg_catalog.string_agg(reclaim.customer_repair(one), ' '), '') AS done"
-           " FROM (SELECT reclaim.change_by('operator', NULL, NULL)) AS actor, pg_catalog.unnest($1::text[]::uuid[]) AS one",
+           " FROM (SELECT reclaim.change_by('operator', NULL, NULL)) AS actor, pg_catalog.unnest($1::text[]::uuid[]) "
+           "AS one",
     .params = 1,
     .columns = "done:text",
 };
@@ -384,8 +386,8 @@ static bool repair(struct examination *x, struct pg *pg, struct str customer_id)
         e = pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS);
     if (!e)
         return true;
-    (void)snprintf(words, sizeof words, "customer %.*s could not be repaired (%s %s)", STR_ARGS(customer_id), err_name(e),
-                   call.sqlstate);
+    (void)snprintf(words, sizeof words, "customer %.*s could not be repaired (%s %s)", STR_ARGS(customer_id),
+                   err_name(e), call.sqlstate);
     fault(x, words);
     return false;
 }
@@ -422,8 +424,8 @@ static void check_layers(struct examination *x, struct pg *pg, bool repairs)
         if (!repairs && count > 0)
             return;
     }
-    (void)snprintf(words, sizeof words, mended ? "%d customers repaired" : "billing, keys and events agree with every customer",
-                   mended);
+    (void)snprintf(words, sizeof words,
+                   mended ? "%d customers repaired" : "billing, keys and events agree with every customer", mended);
     passed(x, "layers", words);
 }
 

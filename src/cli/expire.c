@@ -49,13 +49,15 @@ static enum err check_verdict(struct command_context *c, struct expiry_pass *p)
     int64_t confirmed = -1;
     bool confirms = option(c, "--confirm") && !str_to_i64(str_of(option(c, "--confirm")), 0, INT64_MAX, &confirmed);
     if (p->verdict == EXPIRY_CLOCKS_DIFFER)
-        return why_set(&c->why, ERR_INPUT,
-                       "nobody was deleted: the database's clock is %lld seconds ahead of this machine's; set the one that "
-                       "is wrong",
-                       (long long)p->clock_difference_s);
+        return why_set(
+            &c->why, ERR_INPUT,
+            "nobody was deleted: the database's clock is %lld seconds ahead of this machine's; set the one that "
+            "is wrong",
+            (long long)p->clock_difference_s);
     if (confirms && p->due > confirmed)
-        return why_set(&c->why, ERR_INPUT, "nobody was deleted: %lld customers are due, more than --confirm %lld allows",
-                       (long long)p->due, (long long)confirmed);
+        return why_set(&c->why, ERR_INPUT,
+                       "nobody was deleted: %lld customers are due, more than --confirm %lld allows", (long long)p->due,
+                       (long long)confirmed);
     if (p->verdict == EXPIRY_BRAKED && !confirms)
         return why_set(&c->why, ERR_INPUT,
                        "nobody was deleted: %lld customers became due since the last pass, more than "
@@ -110,8 +112,8 @@ static void add_page(struct due_list *l, const struct pg_call *page)
             report_text(l->report, scheduled);
             report_text(l->report, effective);
         } else {
-            printf("{\"customer_id\":\"%s\",\"tm_deletion_scheduled\":\"%s\",\"deletion_effective_at\":\"%s\"}\n", id.at,
-                   scheduled.at, effective.at);
+            printf("{\"customer_id\":\"%s\",\"tm_deletion_scheduled\":\"%s\",\"deletion_effective_at\":\"%s\"}\n",
+                   id.at, scheduled.at, effective.at);
         }
     }
     l->count += page->rows;
@@ -121,9 +123,7 @@ static enum err read_due(struct command_context *c, struct due_list *l)
 {
     char after[48] = EXPIRY_FIRST, after_id[37] = UUID_NIL;
     for (;;) {
-        struct pg_call page = {
-            .ask = &expiry_list,
-            .args = {pg_text(after), pg_text(after_id), pg_i64(LIST_PAGE)}};
+        struct pg_call page = {.ask = &expiry_list, .args = {pg_text(after), pg_text(after_id), pg_i64(LIST_PAGE)}};
         enum err e = command_ask(c, &page);
         if (e)
             return why_set(&c->why, e,

@@ -16,7 +16,7 @@ struct customers {
     const struct digest *token_key;      /* signs the tokens of login */
     struct post *post;
     const struct digest *last_mail_key; /* seals the address of the last mail (customers/last_mail.h) */
-    _Atomic(struct pool *) pool; /* NULL until the database is ready */
+    _Atomic(struct pool *) pool;        /* NULL until the database is ready */
     struct engine *engine;
     struct verifier *verifier;
 };

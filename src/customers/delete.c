@@ -26,14 +26,16 @@ const struct statement deletion_lock = {
 
 const struct statement deletion_show = {
     .name = "deletion_show",
-    .sql = "SELECT reclaim.customer_object_for_admin(c)::text AS object FROM reclaim.customer_customers c WHERE c.id = $1::uuid",
+    .sql = "SELECT reclaim.customer_object_for_admin(c)::text AS object FROM reclaim.customer_customers c WHERE c.id = "
+           "$1::uuid",
     .params = 1,
     .columns = "object:text",
 };
 
 const struct statement deletion_redrive = {
     .name = "deletion_redrive",
-    .sql = "WITH revived AS (UPDATE reclaim.work_items SET state = 'open', tries = 0, due_at = pg_catalog.clock_timestamp()"
+    .sql = "WITH revived AS (UPDATE reclaim.work_items SET state = 'open', tries = 0, due_at = "
+           "pg_catalog.clock_timestamp()"
            " WHERE kind = 'anonymise' AND state = 'dead' AND payload ->> 'customer_id' = $1::uuid::text)"
            " SELECT reclaim.cascade_redrive($1::uuid, NULL) AS receipts",
     .params = 1,

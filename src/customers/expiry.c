@@ -43,10 +43,11 @@ static const struct statement expiry_fill_dates = {
 
 static const struct statement expiry_count = {
     .name = "expiry_count",
-    .sql = "SELECT count(*) AS due, count(*) FILTER (WHERE c.deletion_effective_at > coalesce(i.expired_until,"
-           " '-infinity')) AS became_due, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::int8 AS clock_us,"
-           " (SELECT reclaim.now())::text AS until FROM reclaim.installation i"
-           " LEFT JOIN reclaim.customer_customers c ON " DUE " GROUP BY i.expired_until",
+    .sql =
+        "SELECT count(*) AS due, count(*) FILTER (WHERE c.deletion_effective_at > coalesce(i.expired_until,"
+        " '-infinity')) AS became_due, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::int8 AS clock_us,"
+        " (SELECT reclaim.now())::text AS until FROM reclaim.installation i"
+        " LEFT JOIN reclaim.customer_customers c ON " DUE " GROUP BY i.expired_until",
     .params = 0,
     .columns = "due:int8 became_due:int8 clock_us:int8 until:text",
 };
@@ -94,8 +95,8 @@ const struct statement customers_delete = {
 };
 
 const struct statement *const expiry_statements[] = {
-    &expiry_fill_dates, &expiry_count,   &expiry_count_all, &expiry_note_end,   &expiry_list,
-    &expiry_lock,       &deletion_lock,  &deletion_show,    &customers_delete,  &deletion_redrive,
+    &expiry_fill_dates, &expiry_count,   &expiry_count_all, &expiry_note_end,      &expiry_list,
+    &expiry_lock,       &deletion_lock,  &deletion_show,    &customers_delete,     &deletion_redrive,
     &reminders_promise, &legal_hold_set, &legal_hold_log,   &last_mail_prune_dead,
 };
 const size_t expiry_statement_count = COUNT_OF(expiry_statements);
@@ -147,8 +148,8 @@ struct batch_end { /* where a batch ended, if it commits */
     char after[48], id[37];
 };
 
-static enum err lock_batch(const struct digest *last_mail_key, struct tx *tx, const struct expiry_pass *p, struct buf *ids,
-                           struct buf *sealed, struct batch_end *ret)
+static enum err lock_batch(const struct digest *last_mail_key, struct tx *tx, const struct expiry_pass *p,
+                           struct buf *ids, struct buf *sealed, struct batch_end *ret)
 {
     struct pg_call rows = {
         .ask = &expiry_lock,

@@ -18,9 +18,9 @@ static void write_mail(const char *subject, const char *const *paragraphs, const
 }
 
 /* What a person can do about it, which is nothing after an administrator's freeze. */
-static const char ask_administrator[] =
-    "An administrator froze it, so it cannot be recovered by signing in. If this is a mistake, write to the people who run "
-    "the service.";
+static const char ask_administrator[] = "An administrator froze it, so it cannot be recovered by signing in. If this "
+                                        "is a mistake, write to the people who run "
+                                        "the service.";
 
 void customer_mail_write_frozen(const char *customer_id, const char *when, bool by_admin, struct mail *ret)
 {
@@ -43,15 +43,17 @@ void customer_mail_write_frozen(const char *customer_id, const char *when, bool 
 void customer_mail_write_moved(const char *customer_id, const char *when, bool by_admin, struct mail *ret)
 {
     char until[256];
-    (void)snprintf(until, sizeof until,
-                   "The deletion of your account had to wait. It has a new date: on %s your account and everything in it "
-                   "will be deleted for good.",
-                   when);
+    (void)snprintf(
+        until, sizeof until,
+        "The deletion of your account had to wait. It has a new date: on %s your account and everything in it "
+        "will be deleted for good.",
+        when);
     write_mail("Your account has a new deletion date",
                (const char *const[]){until,
-                                     by_admin ? ask_administrator
-                                              : "If you want to keep it, sign in before then and recover it; everything "
-                                                "is still there. If not, there is nothing to do.",
+                                     by_admin
+                                         ? ask_administrator
+                                         : "If you want to keep it, sign in before then and recover it; everything "
+                                           "is still there. If not, there is nothing to do.",
                                      ""},
                customer_id, ret);
 }
@@ -70,9 +72,10 @@ void customer_mail_write_reminder(const char *customer_id, const char *when, boo
     (void)snprintf(until, sizeof until, "On %s your account and everything in it will be deleted for good.", when);
     write_mail("Your account will soon be gone",
                (const char *const[]){until,
-                                     by_admin ? ask_administrator
-                                              : "If you want to keep it, sign in before then and recover it; everything "
-                                                "is still there. If not, there is nothing to do.",
+                                     by_admin
+                                         ? ask_administrator
+                                         : "If you want to keep it, sign in before then and recover it; everything "
+                                           "is still there. If not, there is nothing to do.",
                                      ""},
                customer_id, ret);
 }
@@ -192,10 +195,8 @@ static enum err compose_last_mail(void *context, struct pg *pg, const json_t *pa
 }
 
 static const struct mail_template templates[] = {
-    {"customer-frozen", compose_frozen},
-    {"customer-moved", compose_moved},
-    {"customer-recovered", compose_recovered},
-    {"customer-reminder", compose_reminder},
+    {"customer-frozen", compose_frozen},       {"customer-moved", compose_moved},
+    {"customer-recovered", compose_recovered}, {"customer-reminder", compose_reminder},
     {"customer-deleted", compose_last_mail},
 };
 

@@ -64,21 +64,25 @@ const struct statement customers_list = {
 
 const struct statement customer_read_mail = {
     .name = "customer_read_mail",
-    .sql = "SELECT c.status::text AS status, " CUSTOMER_ADDRESS " AS email,"
-           " coalesce(" FOR_PEOPLE("c.deletion_effective_at") ", '') AS effective,"
-           " coalesce(c.frozen_by, '')::text AS frozen_by FROM reclaim.customer_customers c"
-           " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid",
+    .sql =
+        "SELECT c.status::text AS status, " CUSTOMER_ADDRESS " AS email,"
+        " coalesce(" FOR_PEOPLE(
+            "c.deletion_effective_at") ", '') AS effective,"
+                                       " coalesce(c.frozen_by, '')::text AS frozen_by FROM reclaim.customer_customers c"
+                                       " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid",
     .params = 1,
     .columns = "status:text email:text effective:text frozen_by:text",
 };
 
 const struct statement customer_read_reminder = {
     .name = "customer_read_reminder",
-    .sql = "SELECT " CUSTOMER_ADDRESS " AS email, " FOR_PEOPLE("c.deletion_effective_at") " AS effective,"
-           " (extract(epoch FROM c.deletion_effective_at) * 1000000)::int8 AS expires_us,"
-           " coalesce(c.frozen_by, '')::text AS frozen_by FROM reclaim.customer_customers c"
-           " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid AND c.status = 'frozen'"
-           " AND c.hold_at IS NULL AND c.tm_deletion_scheduled = $2::text::timestamptz",
+    .sql = "SELECT " CUSTOMER_ADDRESS " AS email, " FOR_PEOPLE(
+        "c.deletion_effective_at") " AS effective,"
+                                   " (extract(epoch FROM c.deletion_effective_at) * 1000000)::int8 AS expires_us,"
+                                   " coalesce(c.frozen_by, '')::text AS frozen_by FROM reclaim.customer_customers c"
+                                   " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid AND "
+                                   "c.status = 'frozen'"
+                                   " AND c.hold_at IS NULL AND c.tm_deletion_scheduled = $2::text::timestamptz",
     .params = 2,
     .columns = "email:text effective:text expires_us:int8 frozen_by:text",
 };
@@ -112,8 +116,9 @@ const struct statement login_find_proof = {
 };
 
 const struct statement *const customers_statements[] = {
-    &customer_take_turn, &customer_make_change, &customers_sweep_notes, &customer_write_log,  &customer_show, &customer_show_to_admin,
-    &customers_list,     &customer_read_mail,   &customers_prune_log,   &customer_read_reminder, &login_find_user,
-    &login_find_proof,   &anonymise_read,       &anonymise_clear,
+    &customer_take_turn,  &customer_make_change,   &customers_sweep_notes, &customer_write_log,
+    &customer_show,       &customer_show_to_admin, &customers_list,        &customer_read_mail,
+    &customers_prune_log, &customer_read_reminder, &login_find_user,       &login_find_proof,
+    &anonymise_read,      &anonymise_clear,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

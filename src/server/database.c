@@ -89,9 +89,9 @@ static const struct statement find_hidden_rows = {
 
 static const struct statement *const statements[] = {
     &probe_find_user, &probe_find_users, &probe_sees_users, &probe_limit_company_query,
-    &claim_key,       &read_key,         &note_demo,        &read_demo, &note_settings,
-    &make_partitions, &read_ownership,   &find_hidden_rows, &leader_try,
-    &leader_expire,   &leader_ping};
+    &claim_key,       &read_key,         &note_demo,        &read_demo,
+    &note_settings,   &make_partitions,  &read_ownership,   &find_hidden_rows,
+    &leader_try,      &leader_expire,    &leader_ping};
 
 static int64_t deadline(void)
 {

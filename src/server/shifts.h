@@ -11,7 +11,7 @@
 struct shifts {
     _Atomic(const struct settings *) settings; /* those in force; older ones are kept until the end */
     _Atomic int64_t expiry_ms, cascade_ms;     /* how often each */
-    const struct digest *last_mail_key; /* NULL: no mails */
+    const struct digest *last_mail_key;        /* NULL: no mails */
     struct eraser eraser;
     struct shift *expiry, *cascade;
 };

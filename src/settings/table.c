@@ -112,8 +112,9 @@ const struct setting settings_rows[] = {
 
     {DELETION, ROW("GRACE", duration, grace_ms, int64_t), .min = 1000, .max = 315360000000, .standard = "30d",
      .reloadable = true,
-     .help = "How long a customer that is frozen from now on can still recover; the date is stored with each freeze, and "
-             "the first expiry pass after it deletes the customer. Recorded in the database when a server starts."},
+     .help =
+         "How long a customer that is frozen from now on can still recover; the date is stored with each freeze, and "
+         "the first expiry pass after it deletes the customer. Recorded in the database when a server starts."},
     {DELETION, ROW("EXPIRY_INTERVAL", duration, expiry_interval_ms, int64_t), .min = 1000, .max = 86400000,
      .standard = "1h", .reloadable = true, .help = "How often the leader deletes customers whose grace is over."},
     {DELETION, ROW("EXPIRY_BRAKE", threshold, expiry_brake, int64_t), .min = 0, .max = 1000000000, .standard = "1000",

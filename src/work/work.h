@@ -122,8 +122,9 @@ struct work_config {
     struct pool *pool;
     const struct work_kind *const *kinds;
     size_t kind_count;
-    const char *ca_file;       /* for the client; NULL: the system's CA certificates */
-    const char *direct_url;    /* to hear of items that triggers insert (channel reclaim_work); NULL: they wait for a poll */
+    const char *ca_file; /* for the client; NULL: the system's CA certificates */
+    const char
+        *direct_url; /* to hear of items that triggers insert (channel reclaim_work); NULL: they wait for a poll */
     int64_t lease_ns, poll_ns; /* 0: 25 s and 2 s */
 };
 

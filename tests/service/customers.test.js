@@ -29,7 +29,6 @@ import {
   tokenOf,
   unregister,
 } from './lib/customers.js';
-import { request } from './lib/http.js';
 import { run } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
 
@@ -200,7 +199,7 @@ describe('DELETE /auth/unregister', () => {
   it('is refused for a freeze by an administrator, whose reason only administrators see', async () => {
     const customer = await addCustomer(db);
     const me = asUser(customer.user.id);
-    const frozen = (await request(server, 'POST', `/v1/customers/${customer.id}/freeze`, { headers: asAdmin(), body: { reason: 'abuse' } })).json;
+    const frozen = (await freeze(server, customer.id, asAdmin(), { reason: 'abuse' })).json;
     assert.equal(frozen.frozen_by, 'admin');
     assert.equal(frozen.freeze_reason, 'abuse');
     const seen = (await show(server, customer.id, me)).json;

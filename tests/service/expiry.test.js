@@ -152,7 +152,7 @@ describe('a customer whose grace is not over', () => {
 });
 
 describe('a legal hold', () => {
-  it('keeps expiry away, with a reason that the audit shows; ended, the customer goes', async () => {
+  it('keeps expiry away, with a reason that the audit shows; ended, the customer goes a week later', async () => {
     const customer = await addCustomer(db);
     const answer = await hold(server, customer.id, '  investigation 7  ');
     assert.equal(answer.status, 200);
@@ -164,7 +164,10 @@ describe('a legal hold', () => {
     const [line] = await db.query(`select detail, actor, correlation_id from reclaim.customer_log where customer_id = $1 and action = 'hold'`, [customer.id]);
     assert.deepEqual(line, { detail: 'investigation 7', actor: 'admin', correlation_id: answer.headers['x-correlation-id'] });
 
-    assert.equal((await unhold(server, customer.id)).json.legal_hold, null);
+    const free = (await unhold(server, customer.id)).json;
+    assert.equal(free.legal_hold, null);
+    assert.ok(Date.parse(free.deletion_effective_at) > Date.now() + 6.9 * 86_400_000, free.deletion_effective_at);
+    await db.query(`update reclaim.customer_customers set deletion_effective_at = now() where id = $1`, [customer.id]);
     await deleted(db, customer);
     const details = await db.query(`select detail from reclaim.customer_log where customer_id = $1 and detail <> ''`, [customer.id]);
     assert.deepEqual(details, [], 'its words go with the customer');

@@ -24,13 +24,13 @@ BEGIN
       n.customer_id, CASE WHEN n.change = 'delete'
         THEN reclaim.customer_object_anonymised(n.customer_id, coalesce(n.object, reclaim.customer_object(c)::jsonb))
         ELSE reclaim.customer_object(c)::jsonb END
-    FROM unnest(p_notes) n LEFT JOIN reclaim.customer_customers c ON c.id = n.customer_id WHERE n.change <> 'moved';
+    FROM unnest(p_notes) n LEFT JOIN reclaim.customer_customers c ON c.id = n.customer_id WHERE n.change NOT IN ('moved', 'insert');
   INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, actor_role, outcome, correlation_id, detail)
     SELECT n.customer_id, coalesce(n.action, n.change), n.actor, n.actor_id, n.actor_role, 'done', n.correlation_id,
       CASE WHEN n.change = 'freeze' THEN n.detail ELSE '' END
-    FROM unnest(p_notes) n WHERE n.change <> 'moved';
+    FROM unnest(p_notes) n WHERE n.change NOT IN ('moved', 'insert');
   INSERT INTO reclaim.customer_told AS t (customer_id, status, version)
-    SELECT n.customer_id, CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'recover' THEN 'active' ELSE 'deleted' END, n.version
+    SELECT n.customer_id, CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'delete' THEN 'deleted' ELSE 'active' END, n.version
     FROM unnest(p_notes) n WHERE n.change <> 'moved'
     ON CONFLICT (customer_id) DO UPDATE SET status = excluded.status, version = excluded.version, told_at = clock_timestamp();
   INSERT INTO reclaim.gate_ended (kind, id) SELECT 'customer', n.customer_id FROM unnest(p_notes) n WHERE n.removed;
@@ -38,7 +38,7 @@ BEGIN
   INSERT INTO reclaim.work_items (kind, payload)
     SELECT 'mail', jsonb_build_object('template', 'customer-' || CASE n.change WHEN 'freeze' THEN 'frozen'
         WHEN 'recover' THEN 'recovered' ELSE n.change END, 'customer_id', n.customer_id)
-      FROM unnest(p_notes) n WHERE v_mails AND n.change <> 'delete'
+      FROM unnest(p_notes) n WHERE v_mails AND n.change NOT IN ('delete', 'insert')
     UNION ALL
     SELECT 'hangup', jsonb_build_object('customer_id', n.customer_id, 'reason',
         CASE n.change WHEN 'freeze' THEN 'account_frozen' ELSE 'account_deleted' END)

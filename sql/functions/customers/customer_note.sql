@@ -17,7 +17,7 @@ BEGIN
     INSERT INTO reclaim.customer_pending (customer_id, change, version, removed, actor, actor_id, actor_role, correlation_id,
         detail, action, cleared)
       VALUES (NEW.id, CASE WHEN TG_OP = 'UPDATE' AND OLD.status = NEW.status THEN 'moved' WHEN NEW.status = 'frozen' THEN 'freeze'
-          WHEN NEW.status = 'active' THEN 'recover' ELSE 'delete' END, NEW.version, false, v_actor.kind, v_actor.id, v_actor.role,
+          WHEN NEW.status = 'deleted' THEN 'delete' WHEN TG_OP = 'INSERT' THEN 'insert' ELSE 'recover' END, NEW.version, false, v_actor.kind, v_actor.id, v_actor.role,
         v_actor.correlation_id, v_actor.reason, v_actor.action, v_actor.clears);
   END IF;
   RETURN NULL;

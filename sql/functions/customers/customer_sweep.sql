@@ -8,7 +8,7 @@ DECLARE
   v_count integer := 0;
 BEGIN
   FOR v_note IN SELECT * FROM reclaim.customer_pending n WHERE n.xid < pg_snapshot_xmin(pg_current_snapshot())
-      ORDER BY n.xid, n.id LIMIT p_limit FOR UPDATE SKIP LOCKED LOOP
+      ORDER BY n.xid, n.id LIMIT p_limit FOR UPDATE LOOP
     DELETE FROM reclaim.customer_pending n WHERE n.xid = v_note.xid AND n.id = v_note.id;
     IF NOT EXISTS (SELECT FROM reclaim.customer_told t WHERE t.customer_id = v_note.customer_id AND t.version >= v_note.version) THEN
       PERFORM reclaim.customer_consequences(ARRAY[v_note]);

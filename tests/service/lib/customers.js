@@ -79,7 +79,7 @@ export const login = (server, email, password, options) => call('POST', '/auth/l
 export const unregister = call('POST', '/auth/unregister');
 export const recoverOwn = call('DELETE', '/auth/unregister');
 export const show = (server, id, headers = asAdmin()) => call('GET', `/v1/customers/${id}`)(server, headers);
-export const freeze = (server, id, headers = asAdmin()) => call('POST', `/v1/customers/${id}/freeze`)(server, headers);
+export const freeze = (server, id, headers = asAdmin(), body) => call('POST', `/v1/customers/${id}/freeze`)(server, headers, body);
 export const recover = (server, id, headers = asAdmin()) => call('POST', `/v1/customers/${id}/recover`)(server, headers);
 export const list = (server, query = '', headers = asAdmin()) => call('GET', `/v1/customers${query}`)(server, headers);
 

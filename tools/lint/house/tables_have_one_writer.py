@@ -18,9 +18,13 @@ OWNERS = {
     "cascade_receipts": "erasure",
     "customer_customers": "customers",
     "customer_log": "customers",
+    "customer_pending": "customers",
+    "customer_told": "customers",
+    "customer_transitions": "customers",
     "erasures": "erasure",
     "event_outbox": "events",
     "event_returns": "events",
+    "gate_ended": "gate",
     "installation": "server",
     "mailbox": "mail",
     "rate_limit_tiers": "limits",
@@ -34,18 +38,16 @@ OWNERS = {
 
 OTHERS = {
     ("access_keys", "gate"): ({"UPDATE"}, "when a key was last used is known where it is used"),
-    ("access_keys", "customers"): ({"UPDATE"}, "a deletion revokes the customer's keys"),
-    ("billing_accounts", "customers"): ({"UPDATE"}, "accounts freeze, recover and end in the customer's transaction"),
-    ("cascade_receipts", "customers"): ({"INSERT"}, "a deletion begins the erasure"),
-    ("erasures", "customers"): ({"INSERT"}, "a deletion begins the erasure"),
     ("customer_customers", "calls"): ({"UPDATE"}, "the layer notes when it has a freeze"),
     ("customer_customers", "gate"): ({"UPDATE"}, "the layer notes when it has a freeze"),
     ("customer_log", "billing"): ({"INSERT"}, "an audit row belongs to the transaction it is about"),
     ("customer_log", "credentials"): ({"INSERT"}, "an audit row belongs to the transaction it is about"),
-    ("event_outbox", "customers"): ({"INSERT", "UPDATE"}, "a change and its event are one transaction; a deletion empties them"),
+    ("event_outbox", "customers"): ({"INSERT"}, "a change and its event are one transaction"),
     ("event_outbox", "erasure"): ({"UPDATE"}, "a redrive has the deletion published again"),
+    ("gate_ended", "customers"): ({"INSERT"}, "a customer's row that is gone is told to every gate in its transaction"),
+    ("installation", "customers"): ({"UPDATE"}, "an expiry pass records until when it has deleted"),
     ("mailbox", "customers"): ({"DELETE"}, "a deletion leaves no mail of the customer"),
-    ("work_items", "customers"): ({"INSERT", "DELETE"}, "mails are promised for many customers in one statement"),
+    ("work_items", "customers"): ({"INSERT", "UPDATE", "DELETE"}, "work for many customers is one statement; a redrive revives theirs"),
 }
 
 WRITE = re.compile(r"\b(insert\s+into|update|delete\s+from)\s+reclaim\.(\w+)", re.I)
