@@ -236,6 +236,23 @@ static const struct command commands[] = {
      .key_purpose = IDENTIFIER_PURPOSE,
      .read = limits_read,
      .run = limits_command},
+    {.name = "switch",
+     .group = GROUP_OPERATE,
+     .usage = "add NAME URL | list | remove NAME",
+     .summary = "SIP switches, at which calls of frozen customers are ended",
+     .help =
+         "  add NAME URL  records Kamailio's JSON-RPC for every instance, or a new URL of a switch that is recorded:\n"
+         "                https://, or http:// to this machine when all instances run on it\n"
+         "  list          the switches, where each URL comes from, and their live calls\n"
+         "  remove NAME   takes it out; refused while it has live calls\n"
+         "\n"
+         "RECLAIM_SWITCH_RPC_URL is recorded as `default` when a server starts; only instances with that setting\n"
+         "use it. With several switches a call with a SIP dialog must name its own (POST /v1/calls, `switch`).\n",
+     .options = OPTIONS({"--force", NULL, "remove: also with live calls, which a freeze then ends in the table only"}),
+     .words = 3,
+     .needs = NEEDS_DATABASE | NEEDS_FORMAT,
+     .read = switch_read,
+     .run = switch_command},
     {.name = "doctor",
      .group = GROUP_OPERATE,
      .usage = "[--repair]",

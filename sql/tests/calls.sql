@@ -1,6 +1,6 @@
 -- Calls: set-up, and the pass that ends what a frozen customer has.
 BEGIN;
-SELECT plan(46);
+SELECT plan(68);
 
 CREATE FUNCTION pg_temp.customer(n int, status text DEFAULT 'active') RETURNS uuid LANGUAGE sql AS $$
   INSERT INTO reclaim.customer_customers (id, status) VALUES (format('00000000-0000-4000-8000-%s', lpad(n::text, 12, '0'))::uuid, status)
@@ -34,7 +34,7 @@ SELECT is((pg_temp.begin(1)).us / 1000000, (SELECT floor(extract(epoch FROM tm_d
 SELECT is((pg_temp.begin(1, 'sip-1')).outcome, 'frozen', 'not even a call it had');
 
 -- The pass, without a switch
-SELECT results_eq($$SELECT standing, left_over, marked FROM reclaim.calls_end(pg_temp.c(1), false)$$,
+SELECT results_eq($$SELECT standing, left_over, marked FROM reclaim.calls_end(pg_temp.c(1))$$,
   $$VALUES ('frozen', 0::bigint, 2::bigint)$$, 'both calls are over at once');
 SELECT is((SELECT array_agg(DISTINCT status || ' ' || hangup_reason) FROM reclaim.call_calls WHERE customer_id = pg_temp.c(1)),
   ARRAY['hangup account_frozen'], 'because of the freeze');
@@ -43,6 +43,10 @@ SELECT is((SELECT version FROM reclaim.customer_customers WHERE id = pg_temp.c(1
 SELECT is((SELECT status FROM reclaim.call_calls WHERE customer_id = pg_temp.c(2)), 'dialing', 'nobody else has noticed');
 
 -- With one
+INSERT INTO reclaim.switches (name, url, address) VALUES ('east', 'https://east.example.com/RPC', '');
+SELECT throws_ok($$SELECT reclaim.calls_end(pg_temp.c(1), false)$$, '55000', NULL,
+  'an older program without a switch of its own ends nothing');
+SELECT lives_ok($$SELECT reclaim.calls_end(pg_temp.c(1), true)$$, 'one that has a switch does');
 CREATE TEMP TABLE made AS
   WITH own AS (SELECT (pg_temp.begin(3, 'a')).id AS ringing)
   SELECT ringing, (pg_temp.begin(3, 'b', NULL, pg_temp.c(500))).id AS talking, (pg_temp.begin(3)).id AS apart,
@@ -57,10 +61,10 @@ UPDATE made SET own_in_4 = (pg_temp.begin(3, 'j', NULL, NULL, pg_temp.c(601))).i
 UPDATE reclaim.call_calls SET status = 'progressing' WHERE id IN (SELECT talking FROM made UNION SELECT other_leg FROM made);
 UPDATE reclaim.call_calls SET status = 'ringing' WHERE id = (SELECT ringing FROM made);
 SELECT is((SELECT count(*) FROM reclaim.calls_of(pg_temp.c(3))), 8::bigint, 'its own five, two chained, one of its group call');
-SELECT is((SELECT count(*) FROM reclaim.calls_end(pg_temp.c(3), true) WHERE marked = 0 AND left_over = 0 AND standing = 'active'),
+SELECT is((SELECT count(*) FROM reclaim.calls_end(pg_temp.c(3)) WHERE marked = 0 AND left_over = 0 AND standing = 'active'),
   1::bigint, 'an active customer’s calls are left alone');
 DO $$ BEGIN PERFORM pg_temp.freeze(3); END $$;
-SELECT results_eq($$SELECT standing, left_over, marked FROM reclaim.calls_end(pg_temp.c(3), true)$$,
+SELECT results_eq($$SELECT standing, left_over, marked FROM reclaim.calls_end(pg_temp.c(3))$$,
   $$VALUES ('frozen', 7::bigint, 8::bigint)$$, 'what no switch knows is over, the rest is being ended');
 SELECT is((SELECT pg_temp.status(ringing) FROM made), 'canceling', 'what rings is cancelled');
 SELECT is((SELECT pg_temp.status(talking) FROM made), 'terminating', 'who talks is hung up on');
@@ -81,18 +85,57 @@ SELECT is((pg_temp.begin(4, 'l', NULL, NULL, pg_temp.c(601))).outcome, 'created'
 -- Recovered meanwhile: what is going down goes down, and nothing else.
 UPDATE reclaim.customer_customers SET status = 'active' WHERE id = pg_temp.c(3);
 SELECT is((pg_temp.begin(3, 'new')).outcome, 'created', 'a recovered customer may call');
-SELECT results_eq($$SELECT standing, left_over FROM reclaim.calls_end(pg_temp.c(3), true)$$, $$VALUES ('active', 7::bigint)$$);
+SELECT results_eq($$SELECT standing, left_over FROM reclaim.calls_end(pg_temp.c(3))$$, $$VALUES ('active', 7::bigint)$$);
 SELECT is((SELECT status FROM reclaim.call_calls WHERE sip_call_id = 'new'), 'dialing', 'its new call stays');
 UPDATE reclaim.call_calls SET status = 'hangup', tm_hangup = now() WHERE ending_for IS NOT NULL;
-SELECT is((SELECT left_over FROM reclaim.calls_end(pg_temp.c(3), true)), 0::bigint);
+SELECT is((SELECT left_over FROM reclaim.calls_end(pg_temp.c(3))), 0::bigint);
 
 -- Deleted
 UPDATE reclaim.customer_customers SET status = 'deleted' WHERE id = pg_temp.c(4);
 UPDATE reclaim.call_calls SET tm_delete = now() WHERE customer_id = pg_temp.c(4);
-SELECT is((SELECT left_over FROM reclaim.calls_end(pg_temp.c(4), true)) > 0, true, 'a deleted customer’s calls end too, soft-deleted or not');
+SELECT is((SELECT left_over FROM reclaim.calls_end(pg_temp.c(4))) > 0, true, 'a deleted customer’s calls end too, soft-deleted or not');
 SELECT is((SELECT hangup_reason FROM reclaim.call_calls WHERE id = (SELECT other_leg FROM made)), 'account_deleted');
 SELECT is((SELECT count(*) FROM reclaim.call_calls WHERE tm_delete IS NOT NULL AND (source <> '' OR destination <> '')), 0::bigint,
   'what is deleted keeps no number');
+
+-- Several switches
+CREATE FUNCTION pg_temp.at(customer int, sip text, at text) RETURNS text LANGUAGE sql AS $$
+  SELECT outcome || coalesce(' ' || (call::json ->> 'switch'), '') FROM reclaim.call_begin(pg_temp.c(customer), 'outgoing', '+1', '+2', sip,
+    'ft', 1, NULL, NULL, NULL, at) $$;
+SELECT is(pg_temp.at(6, 's1', NULL), 'created east', 'a call is at the only switch');
+SELECT is(pg_temp.at(6, 's1', 'east'), 'repeated east', 'whether it says so or not');
+SELECT is(pg_temp.at(6, 's2', 'west'), 'no_switch', 'none is invented');
+INSERT INTO reclaim.switches (name, url, address) VALUES ('west', 'https://west.example.com/RPC', '');
+SELECT is(pg_temp.at(6, 's2', NULL), 'which_switch', 'with two it must say which');
+SELECT is(pg_temp.at(6, NULL, NULL), 'created', 'unless it has no dialog');
+SELECT is(pg_temp.at(6, 's2', 'west'), 'created west');
+SELECT is(pg_temp.at(6, 's2', 'east'), 'created east', 'a dialog at each switch is a call of its own');
+SELECT is(pg_temp.at(7, 's3', 'north'), 'deleted', 'a refused customer is not told about switches');
+SELECT throws_ok($$INSERT INTO reclaim.switches (name, address) VALUES ('south', '')$$, '23514', NULL,
+  'only the setting has its address elsewhere');
+SELECT throws_ok($$INSERT INTO reclaim.switches (name, url, address) VALUES ('a b', 'x', '')$$, '23514', NULL);
+SELECT results_eq($$SELECT outcome, live FROM reclaim.switch_remove('west', false)$$, $$VALUES ('busy', 1::bigint)$$,
+  'a switch with calls stays');
+SELECT results_eq($$SELECT outcome, live FROM reclaim.switch_remove('west', true)$$, $$VALUES ('removed', 1::bigint)$$);
+SELECT is((SELECT outcome FROM reclaim.switch_remove('west', true)), 'unknown');
+DO $$ BEGIN PERFORM pg_temp.freeze(6); END $$;
+SELECT results_eq($$SELECT standing, left_over FROM reclaim.calls_end(pg_temp.c(6))$$, $$VALUES ('frozen', 2::bigint)$$,
+  'calls at a switch that was removed end in the table, the others wait');
+SELECT is((SELECT frozen_calls_at FROM reclaim.customer_customers WHERE id = pg_temp.c(6)), NULL, 'for their switch');
+
+-- Many at once
+DO $$ BEGIN PERFORM pg_temp.customer(n, CASE WHEN n = 22 THEN 'active' ELSE 'frozen' END) FROM generate_series(20, 22) n; END $$;
+SELECT is(reclaim.calls_end_many(ARRAY[pg_temp.c(6), pg_temp.c(20), pg_temp.c(21), pg_temp.c(22), pg_temp.c(98)]), 1::bigint,
+  'only one has calls');
+SELECT is((SELECT array_agg(payload ->> 'customer_id') FROM reclaim.work_items WHERE kind = 'hangup'), ARRAY[pg_temp.c(6)::text]);
+SELECT is((SELECT count(*) FROM reclaim.customer_customers WHERE id IN (pg_temp.c(20), pg_temp.c(21), pg_temp.c(22)) AND frozen_calls_at IS NOT NULL),
+  2::bigint, 'the frozen ones without calls have it');
+
+-- A row that is gone
+DELETE FROM reclaim.customer_customers WHERE id = pg_temp.c(5);
+INSERT INTO reclaim.call_calls (customer_id, direction) VALUES (pg_temp.c(5), 'incoming');
+SELECT is((SELECT standing || ' ' || marked FROM reclaim.calls_end(pg_temp.c(5))), 'deleted 1', 'a customer without a row was deleted');
+SELECT is((SELECT reclaim.hangup_hand_over(w.id, pg_temp.c(6))::text FROM reclaim.work_items w WHERE kind = 'hangup'), '');
 
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reclaim'::regnamespace
   AND has_function_privilege('public', oid, 'EXECUTE')$$, 'PUBLIC makes no calls');

@@ -11,10 +11,12 @@
 #include "base/metrics.h"
 #include "calls/statements.h"
 #include "calls/switch.h"
+#include "calls/switches.h"
 #include "pg/arrays.h"
 
 #define PAGE 256
 #define GONE_BYTES ((size_t)PAGE * 40)
+#define FAILED_BYTES ((size_t)64 * 1024)
 #define PAGE_BYTES ((size_t)512 * 1024)
 #define REQUESTS_AT_ONCE 16 /* requests to the switch under way */
 #define UPDATE_NS (10 * NS_PER_S)
@@ -34,13 +36,18 @@ METRIC_HISTOGRAM(down, "reclaim_calls_down_seconds", "From a customer's freeze o
 const struct work_kind hangup_for_others = {.name = HANGUP_KIND};
 
 struct hangup {
+    const char *own_url; /* of the switch SWITCH_OF_SETTING; NULL: other instances have it, or none is recorded */
+    struct work_kind kind, own_kind;
+};
+
+struct board { /* a switch that has calls of the page */
     struct phone_switch at;
-    bool has_switch;
-    struct work_kind kind;
+    bool failed;
 };
 
 struct leg {
     struct pass *pass;
+    struct board *board;
     char id[37];
     bool ringing; /* when it was read from the table */
     bool ended;
@@ -51,6 +58,7 @@ struct pass { /* as long as the item runs */
     struct hangup *context;
     struct work_item *item;
     char customer_id[37];
+    bool many; /* the payload lists customers: each with calls gets an item of its own */
     enum { PASS_UPDATING, PASS_ASKING, PASS_PAUSED } phase;
     int64_t began_ns, commanded_ns;
     int pauses; /* in a row without a call that ended */
@@ -59,11 +67,16 @@ struct pass { /* as long as the item runs */
     /* A page of calls to end: */
     struct arena *arena;
     struct leg *legs;
-    size_t count, next, under_way;
+    struct board *boards;
+    size_t count, board_count, next, under_way;
+    bool any_ended;
+
+    /* A round over all pages: */
     char after[37];     /* where the next page begins */
     bool queries_first; /* a command may have been sent before */
-    bool may_command;   /* in this round; otherwise it only queries */
-    bool any_ended, failed;
+    bool may_command;   /* otherwise it only queries */
+    bool any_asked, failed;
+    struct buf failed_switches; /* not asked again in this round; an array literal without its end */
 
     /* The result of the worker: */
     struct job job;
@@ -73,6 +86,7 @@ struct pass { /* as long as the item runs */
     char standing[16];
     int64_t left, marked;
     double seconds;
+    bool elsewhere; /* calls are at a switch that only other instances can ask */
 };
 
 static void update_table(struct pass *p);
@@ -82,6 +96,7 @@ static void pass_free(void *handed)
 {
     struct pass *p = handed;
     arena_free(p->arena);
+    buf_free(&p->failed_switches);
     free(p);
 }
 
@@ -106,6 +121,26 @@ static void write_ended(const struct pass *p, struct buf *out)
             array_add_plain(out, str_of(p->legs[i].id));
 }
 
+/* The switch of a row; the rows of a page have few different ones. */
+static enum err read_board(struct pass *p, const struct pg_call *rows, int row, struct board **ret)
+{
+    struct str name = pg_get(rows, row, 6);
+    for (size_t i = 0; i < p->board_count; i++)
+        if (str_eq(name, str_of(p->boards[i].at.name))) {
+            *ret = &p->boards[i];
+            return OK;
+        }
+    bool own = p->context->own_url && str_eq(name, STR(SWITCH_OF_SETTING));
+    struct str copy = arena_copy(p->arena, name), url = own ? str_of(p->context->own_url) : pg_get(rows, row, 7);
+    if (!own)
+        url = arena_copy(p->arena, url);
+    if (!copy.at || !url.at)
+        return ERR_MEMORY;
+    *ret = &p->boards[p->board_count++];
+    **ret = (struct board){.at = kamailio(copy.at, url.at)};
+    return OK;
+}
+
 static enum err read_leg(struct pass *p, const struct pg_call *rows, int row, struct leg *ret)
 {
     struct str call_id = arena_copy(p->arena, pg_get(rows, row, 1)), from = arena_copy(p->arena, pg_get(rows, row, 2));
@@ -117,17 +152,19 @@ static enum err read_leg(struct pass *p, const struct pg_call *rows, int row, st
     ret->request.command = ret->ringing ? SWITCH_CANCEL : SWITCH_HANG_UP;
     if (str_copy(pg_get(rows, row, 3), ret->request.to_tag, sizeof ret->request.to_tag))
         ret->request.to_tag[0] = 0; /* a query sets it */
-    return str_copy(pg_get(rows, row, 0), ret->id, sizeof ret->id);
+    enum err e = str_copy(pg_get(rows, row, 0), ret->id, sizeof ret->id);
+    return e ? e : read_board(p, rows, row, &ret->board);
 }
 
 static enum err read_page(struct pass *p, const struct pg_call *rows)
 {
     arena_free(p->arena);
-    p->count = 0;
+    p->count = p->board_count = 0;
     p->legs = NULL;
     if (!(p->arena = arena_new(4096, PAGE_BYTES)))
         return ERR_MEMORY;
-    if (rows->rows && !(p->legs = arena_take(p->arena, (size_t)rows->rows * sizeof *p->legs)))
+    if (rows->rows && (!(p->legs = arena_take(p->arena, (size_t)rows->rows * sizeof *p->legs)) ||
+                       !(p->boards = arena_take(p->arena, (size_t)rows->rows * sizeof *p->boards))))
         return ERR_MEMORY;
     for (int row = 0; row < rows->rows; row++) {
         enum err e = read_leg(p, rows, row, &p->legs[row]);
@@ -138,30 +175,49 @@ static enum err read_page(struct pass *p, const struct pg_call *rows)
     return OK;
 }
 
+static enum err hand_over_others(struct pass *p, struct pg *pg, int64_t deadline_ns)
+{
+    struct pg_call call = {.ask = &hangup_hand_over, .args = {pg_i64(p->item->id), pg_text(p->customer_id)}};
+    return p->elsewhere ? pg_ask(pg, &call, deadline_ns) : OK;
+}
+
 static enum err run_update(struct job *job, struct pg *pg)
 {
     struct pass *p = OWNER_OF(job, struct pass, job);
-    AUTO(buf) struct buf gone = buf_new(GONE_BYTES);
-    struct pg_call calls[3], *end = &calls[1];
-    size_t first = 1;
+    AUTO(buf) struct buf gone = buf_new(GONE_BYTES), failed = buf_new(FAILED_BYTES);
+    struct pg_call calls[4], *end = &calls[1], *page = &calls[2], *others = &calls[3];
+    bool has_own = p->context->own_url != NULL;
+    size_t first = 1, count = has_own ? 3 : 4; /* one that has the setting can ask every switch */
     write_ended(p, &gone);
+    buf_add(&failed, buf_str(&p->failed_switches));
     if (gone.len) {
         calls[0] = (struct pg_call){.ask = &calls_mark_gone, .args = {pg_text(array_end(&gone))}};
         first = 0;
     }
-    calls[1] = (struct pg_call){.ask = &calls_end,
-                                .args = {pg_text(p->customer_id), pg_text(p->context->has_switch ? "true" : "false")}};
-    calls[2] =
-        (struct pg_call){.ask = &calls_ending, .args = {pg_text(p->customer_id), pg_text(p->after), pg_i64(PAGE)}};
-    enum err e = pg_trip(pg, calls + first, COUNT_OF(calls) - first, job->deadline_ns);
+    *end = (struct pg_call){.ask = &calls_end, .args = {pg_text(p->customer_id)}};
+    *page = (struct pg_call){.ask = &calls_ending,
+                             .args = {pg_text(p->customer_id), pg_text(p->after), pg_i64(PAGE),
+                                      pg_text(has_own ? "true" : "false"), pg_text(array_end(&failed))}};
+    *others = (struct pg_call){.ask = &calls_elsewhere, .args = {pg_text(p->customer_id)}};
+    enum err e = pg_trip(pg, calls + first, count - first, job->deadline_ns);
     if (e)
         return e;
     p->left = pg_get_i64(end, 0, 1);
     p->marked = pg_get_i64(end, 0, 2);
     p->seconds = pg_is_null(end, 0, 3) ? 0 : strtod(pg_get(end, 0, 3).at, NULL);
+    p->elsewhere = !has_own && pg_get_bool(others, 0, 0);
     if (str_copy(pg_get(end, 0, 0), p->standing, sizeof p->standing))
         return ERR_DATABASE;
-    return read_page(p, &calls[2]);
+    if ((e = read_page(p, page)))
+        return e;
+    return hand_over_others(p, pg, job->deadline_ns);
+}
+
+static enum err run_many(struct job *job, struct pg *pg)
+{
+    struct pass *p = OWNER_OF(job, struct pass, job);
+    struct pg_call call = {.ask = &calls_end_many, .args = {pg_text(p->item->payload.at)}};
+    return pg_ask(pg, &call, job->deadline_ns);
 }
 
 static void table_updated(struct job *job, enum err e)
@@ -173,9 +229,13 @@ static void table_updated(struct job *job, enum err e)
 
 /* On the engine's thread */
 
+static void begin_round(struct pass *p);
+
 static void pause_over(struct work_timer *timer)
 {
-    update_table(OWNER_OF(timer, struct pass, timer));
+    struct pass *p = OWNER_OF(timer, struct pass, timer);
+    begin_round(p);
+    update_table(p);
 }
 
 static void pause_pass(struct pass *p)
@@ -189,9 +249,11 @@ static void pause_pass(struct pass *p)
     work_at(p->item->engine, &p->timer, clock_ns() + backoff_ns(pause, ++p->pauses));
 }
 
-static void restart_pages(struct pass *p)
+static void begin_round(struct pass *p)
 {
     memcpy(p->after, UUID_NIL, sizeof p->after);
+    buf_clear(&p->failed_switches);
+    p->failed = p->any_asked = false;
     p->may_command = clock_ns() - p->commanded_ns >= COMMAND_AGAIN_NS;
     if (p->may_command)
         p->commanded_ns = clock_ns();
@@ -207,11 +269,27 @@ static void calls_ended(struct pass *p)
     finish(p, WORK_DONE, NULL);
 }
 
+/* After the last page: what is left did not end at once, or is being ended by other items. */
+static void round_done(struct pass *p)
+{
+    if (p->elsewhere && !p->any_asked && !p->failed) {
+        log_info("calls left to an instance that has RECLAIM_SWITCH_RPC_URL", F_STR("customer", p->customer_id));
+        finish(p, WORK_DONE, NULL);
+        return;
+    }
+    p->queries_first = true;
+    pause_pass(p);
+}
+
 static void continue_pass(struct work_note *note)
 {
     struct pass *p = OWNER_OF(note, struct pass, note);
     if (p->err) {
         finish(p, p->abandoned ? WORK_RETURNED : WORK_AGAIN, err_name(p->err));
+        return;
+    }
+    if (p->many) {
+        finish(p, WORK_DONE, NULL);
         return;
     }
     if (p->marked)
@@ -220,14 +298,13 @@ static void continue_pass(struct work_note *note)
         calls_ended(p);
     } else if (p->abandoned) {
         finish(p, WORK_RETURNED, NULL);
-    } else if (p->count == 0) { /* after the last page, or other items are ending the rest */
-        restart_pages(p);
-        p->queries_first = true;
-        pause_pass(p);
+    } else if (p->count == 0) {
+        round_done(p);
     } else {
         p->phase = PASS_ASKING;
         p->next = 0;
-        p->any_ended = p->failed = false;
+        p->any_ended = false;
+        p->any_asked = true;
         send_requests(p);
     }
 }
@@ -239,7 +316,8 @@ static void update_table(struct pass *p)
         return;
     }
     p->phase = PASS_UPDATING;
-    p->job = (struct job){.run = run_update, .done = table_updated, .deadline_ns = clock_ns() + UPDATE_NS};
+    p->job = (struct job){
+        .run = p->many ? run_many : run_update, .done = table_updated, .deadline_ns = clock_ns() + UPDATE_NS};
     enum err e = pool_submit(work_pool(p->item->engine), &p->job);
     if (e) {
         p->err = e;
@@ -247,17 +325,13 @@ static void update_table(struct pass *p)
     }
 }
 
-/* The switch has answered for every call of the page. */
+/* Every call of the page was asked about, except those at a switch that has just failed. */
 static void page_done(struct pass *p)
 {
-    if (p->failed && !p->any_ended) {
-        pause_pass(p);
-        return;
-    }
-    if (p->failed)
-        restart_pages(p);
-    else
-        memcpy(p->after, p->legs[p->count - 1].id, sizeof p->after);
+    for (size_t i = 0; i < p->board_count; i++)
+        if (p->boards[i].failed)
+            array_add_text(&p->failed_switches, str_of(p->boards[i].at.name));
+    memcpy(p->after, p->legs[p->count - 1].id, sizeof p->after);
     if (p->any_ended)
         p->pauses = 0;
     update_table(p);
@@ -271,18 +345,18 @@ static void switch_answered(struct switch_request *request)
     if (request->result == SWITCH_GONE) {
         leg->ended = p->any_ended = true;
     } else if (request->result == SWITCH_FAILED) {
-        if (!p->failed)
+        if (!leg->board->failed)
             log_warn("the switch does not hang up: it cannot be reached, or its answer makes no sense",
-                     F_STR("switch", p->context->at.name),
+                     F_STR("switch", leg->board->at.name),
                      F_STR("command", request->command == SWITCH_QUERY ? "query" : "end"),
                      F_STR("error", err_name(request->call.err)), F_INT("status", request->call.status));
-        p->failed = true;
+        p->failed = leg->board->failed = true;
     } else if (request->result != SWITCH_ACCEPTED &&
                (p->may_command || (leg->ringing && request->result == SWITCH_ANSWERED))) {
         /* One that was answered before the cancel arrived needs a hang-up instead. */
         request->command = request->result == SWITCH_ANSWERED ? SWITCH_HANG_UP : SWITCH_CANCEL;
         p->under_way++;
-        p->context->at.send(&p->context->at, work_client(p->item->engine), request);
+        leg->board->at.send(&leg->board->at, work_client(p->item->engine), request);
     }
     send_requests(p);
 }
@@ -295,22 +369,38 @@ static bool must_query_first(const struct pass *p, const struct switch_request *
 
 static void send_requests(struct pass *p)
 {
-    while (p->next < p->count && p->under_way < REQUESTS_AT_ONCE && !p->failed) {
+    while (p->next < p->count && p->under_way < REQUESTS_AT_ONCE) {
         struct leg *leg = &p->legs[p->next++];
+        if (leg->board->failed)
+            continue;
         leg->request.done = switch_answered;
         if (must_query_first(p, &leg->request))
             leg->request.command = SWITCH_QUERY;
         p->under_way++;
-        p->context->at.send(&p->context->at, work_client(p->item->engine), &leg->request);
+        leg->board->at.send(&leg->board->at, work_client(p->item->engine), &leg->request);
     }
     if (!p->under_way)
         page_done(p);
 }
 
+static bool is_list_of_ids(const json_t *ids)
+{
+    for (size_t i = 0; i < json_array_size(ids); i++) {
+        const char *id = json_string_value(json_array_get(ids, i));
+        if (!id || !str_is_uuid(str_of(id)))
+            return false;
+    }
+    return json_is_array(ids);
+}
+
 static enum err read_payload(struct pass *p)
 {
     AUTO(json) json_t *payload = json_read_object(p->item->payload, NULL);
+    const json_t *many = json_object_get(payload, "customer_ids");
     struct str id;
+    p->many = many != NULL;
+    if (many)
+        return is_list_of_ids(many) ? OK : ERR_INPUT;
     if (!payload || json_get_str(payload, "customer_id", &id) || !str_is_uuid(id))
         return ERR_INPUT;
     return str_copy(id, p->customer_id, sizeof p->customer_id);
@@ -328,10 +418,10 @@ static void start(struct work_item *item)
     p->item = item;
     p->began_ns = clock_ns();
     p->commanded_ns = p->began_ns - COMMAND_AGAIN_NS;
-    p->pauses = 0;
+    p->failed_switches = buf_new(FAILED_BYTES);
     p->note.run = continue_pass;
     p->timer.due = pause_over;
-    restart_pages(p);
+    begin_round(p);
     if (read_payload(p)) {
         finish(p, WORK_DEAD, "the payload names no customer");
         return;
@@ -348,7 +438,7 @@ static void abandon(struct work_item *item)
     if (p->phase == PASS_UPDATING)
         return;
     for (size_t i = 0; p->phase == PASS_ASKING && i < p->next; i++)
-        p->context->at.cancel(work_client(item->engine), &p->legs[i].request);
+        p->legs[i].board->at.cancel(work_client(item->engine), &p->legs[i].request);
     finish(p, WORK_RETURNED, NULL);
 }
 
@@ -357,8 +447,7 @@ struct hangup *hangup_new(const char *switch_url)
     struct hangup *h = calloc(1, sizeof *h);
     if (!h)
         return NULL;
-    h->has_switch = switch_url != NULL;
-    h->at = kamailio(switch_url);
+    h->own_url = switch_url;
     h->kind = (struct work_kind){.name = HANGUP_KIND,
                                  .tries_max = 1000000, /* until it succeeds */
                                  .pause_first_ns = NS_PER_S / 2,
@@ -367,6 +456,8 @@ struct hangup *hangup_new(const char *switch_url)
                                  .start = start,
                                  .abandon = abandon,
                                  .forget = pass_free};
+    h->own_kind = h->kind;
+    h->own_kind.name = HANGUP_OWN_KIND;
     return h;
 }
 
@@ -378,4 +469,9 @@ void hangup_free(struct hangup *h)
 const struct work_kind *hangup_kind(struct hangup *h)
 {
     return &h->kind;
+}
+
+const struct work_kind *hangup_own_kind(struct hangup *h)
+{
+    return h->own_url ? &h->own_kind : NULL;
 }

@@ -129,9 +129,9 @@ static void cancel(struct client *client, struct switch_request *request)
     buf_free(&request->body);
 }
 
-struct phone_switch kamailio(const char *url)
+struct phone_switch kamailio(const char *name, const char *url)
 {
-    return (struct phone_switch){.name = "kamailio", .url = url, .send = send_to_kamailio, .cancel = cancel};
+    return (struct phone_switch){.name = name, .url = url, .send = send_to_kamailio, .cancel = cancel};
 }
 
 struct version_request {

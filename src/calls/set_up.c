@@ -26,7 +26,8 @@ struct set_up {
     struct batch_item item;
     bool sent; /* in a batch: it may have been committed, even if the result was lost */
     struct calls *context;
-    const char *customer_id, *direction, *source, *destination, *sip_call_id, *from_tag, *master, *confbridge, *group;
+    const char *customer_id, *direction, *source, *destination, *sip_call_id, *from_tag, *master, *confbridge, *group,
+        *at_switch;
     int64_t cseq; /* -1: none */
     struct str outcome, call;
     int64_t scheduled_us;
@@ -64,7 +65,8 @@ static void read_set_up(struct fields *f, struct set_up *ret)
                                       .message = "cseq must be a number of at most 32 bits."},
                               master = {.name = "master_call_id", .bytes_max = CALL_NAME_MAX},
                               confbridge = {.name = "confbridge_id", .bytes_max = CALL_NAME_MAX},
-                              group = {.name = "groupcall_id", .bytes_max = CALL_NAME_MAX};
+                              group = {.name = "groupcall_id", .bytes_max = CALL_NAME_MAX},
+                              at_switch = {.name = "switch", .bytes_max = CALL_NAME_MAX};
     ret->customer_id = field_uuid(f, &customer_id);
     ret->direction = field_copy(f, &direction);
     if (ret->direction && strcmp(ret->direction, "incoming") != 0 && strcmp(ret->direction, "outgoing") != 0)
@@ -78,6 +80,7 @@ static void read_set_up(struct fields *f, struct set_up *ret)
     ret->master = field_uuid(f, &master);
     ret->confbridge = field_uuid(f, &confbridge);
     ret->group = field_uuid(f, &group);
+    ret->at_switch = field_copy(f, &at_switch);
 }
 
 /* One that depends on other calls reads those first, and so goes alone. */
@@ -107,7 +110,7 @@ static enum err run_alone(struct db_request *db, struct pg *pg)
                                     pg_text(s->destination), pg_text_or_null(s->sip_call_id),
                                     pg_text_or_null(s->from_tag), s->cseq < 0 ? pg_null() : pg_i64(s->cseq),
                                     pg_text_or_null(s->master), pg_text_or_null(s->confbridge),
-                                    pg_text_or_null(s->group)}};
+                                    pg_text_or_null(s->group), pg_text_or_null(s->at_switch)}};
     enum err e = pg_ask(pg, &call, db->job.deadline_ns);
     if (e)
         return e;
@@ -152,6 +155,7 @@ static void write_set_ups(struct buf *out, struct batch_item **items, size_t cou
         add_text(&w, "sip_call_id", s->sip_call_id);
         add_text(&w, "from_tag", s->from_tag);
         add_text(&w, "confbridge", s->confbridge);
+        add_text(&w, "switch", s->at_switch);
         if (s->cseq >= 0) {
             json_key(&w, "cseq");
             json_i64(&w, s->cseq);
@@ -218,6 +222,11 @@ static void answer(struct db_request *db)
         reply_refuse(rq, 403, "CUSTOMER_DELETED", "This customer has been deleted and cannot make or take calls.");
     } else if (str_eq(s->outcome, STR("no_master"))) {
         reply_refuse(rq, 400, "MASTER_CALL_NOT_FOUND", "master_call_id names no call.");
+    } else if (str_eq(s->outcome, STR("no_switch"))) {
+        reply_refuse(rq, 400, "SWITCH_NOT_FOUND", "No switch of this name is recorded; see reclaim switch list.");
+    } else if (str_eq(s->outcome, STR("which_switch"))) {
+        reply_refuse(rq, 400, "SWITCH_REQUIRED",
+                     "Several switches are recorded: a call with a sip_call_id must name its own in switch.");
     } else {
         reply_refuse(rq, 404, "CUSTOMER_NOT_FOUND", "There is no customer with this id.");
     }

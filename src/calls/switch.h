@@ -35,7 +35,7 @@ struct switch_request { /* a member of what waits for it */
 };
 
 struct phone_switch {
-    const char *name; /* for metrics and the log */
+    const char *name; /* as recorded, for the log */
     const char *url;
     /* On the engine's thread, through its client. */
     void (*send)(const struct phone_switch *at, struct client *client, struct switch_request *request);
@@ -43,8 +43,8 @@ struct phone_switch {
     void (*cancel)(struct client *client, struct switch_request *request);
 };
 
-/* Kamailio's JSON-RPC over HTTP; the URL must outlive it. */
-struct phone_switch kamailio(const char *url);
+/* Kamailio's JSON-RPC over HTTP; name and URL must outlive it. */
+struct phone_switch kamailio(const char *name, const char *url);
 /* Asks for its version and waits until the deadline; for `reclaim doctor`. */
 enum err kamailio_version(const char *url, int64_t deadline_ns, char ret[128], struct why *why) MUST_CHECK;
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "calls/switch.h"
+#include "calls/switches.h"
 #include "cli/commands.h"
 #include "erasure/cascade.h"
 #include "events/broker.h"
@@ -443,6 +444,44 @@ static void check_switch(struct examination *x, const struct settings *s)
     fault(x, why.text);
 }
 
+static void check_recorded_switch(struct examination *x, const char *name, const char *url)
+{
+    char version[128], what[80];
+    struct why why = {""};
+    (void)snprintf(what, sizeof what, "switch %s", name);
+    if (!kamailio_version(url, clock_ns() + 5 * NS_PER_S, version, &why)) {
+        passed(x, what, version);
+        return;
+    }
+    (void)why_set(&why, ERR_CLOSED, "the %s hangs up no calls: %s (reclaim switch list)", what, why.text);
+    fault(x, why.text);
+}
+
+static void check_switches(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct pg_call rows = {.ask = &switches_list}, lacking = {.ask = &switch_lacking};
+    enum err e = pg_ask(pg, &lacking, clock_ns() + DATABASE_DEADLINE_NS);
+    bool none = !e && pg_get_bool(&lacking, 0, 0);
+    if (e || pg_ask(pg, &rows, clock_ns() + DATABASE_DEADLINE_NS)) {
+        fault(x, "the switches cannot be read: run reclaim migrate");
+        return;
+    }
+    if (none && !s->switch_rpc_url)
+        warn(x, "calls have SIP dialogs, and no switch is recorded: a freeze ends them in the table only, and the "
+                "people go on talking; run reclaim switch add NAME URL, or set RECLAIM_SWITCH_RPC_URL");
+    for (int i = 0; i < rows.rows; i++) {
+        const char *name = pg_get(&rows, i, 0).at;
+        bool own = strcmp(name, SWITCH_OF_SETTING) == 0 && s->switch_rpc_url;
+        if (own)
+            continue; /* checked with the settings */
+        if (!pg_is_null(&rows, i, 5))
+            check_recorded_switch(x, name, pg_get(&rows, i, 5).at);
+        else
+            warn(x, "the switch default is reached by instances with RECLAIM_SWITCH_RPC_URL only, which is not set "
+                    "here: its calls are left to them; reclaim switch remove default when there is none");
+    }
+}
+
 static void check_database(struct examination *x, struct pg *pg, const struct settings *s, bool repairs)
 {
     check_server(x, pg, s);
@@ -456,6 +495,7 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_mail(x, pg, s);
     check_broker(x, pg, s);
     check_expiry(x, pg, s);
+    check_switches(x, pg, s);
     check_layers(x, pg, repairs);
 }
 

@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "calls/hangup.h"
+#include "calls/switches.h"
 #include "credentials/access_keys.h"
 #include "customers/anonymise.h"
 #include "events/outbox.h"
@@ -310,10 +311,11 @@ static enum err open_features(struct app *app, const char *url, const char *dire
     if (!(app->pool = pool_start(&pool, why)) || !(app->leader = leader_start(&leader, why)))
         return ERR_MEMORY;
     app->anonymise = anonymise_kind(&app->routes.customers);
-    const struct work_kind *kinds[] = {post_kind(app->post), hangup_kind(app->hangup), &app->anonymise};
+    const struct work_kind *kinds[] = {post_kind(app->post), hangup_kind(app->hangup), &app->anonymise,
+                                       hangup_own_kind(app->hangup)};
     struct work_config work = {.pool = app->pool,
                                .kinds = kinds,
-                               .kind_count = COUNT_OF(kinds),
+                               .kind_count = COUNT_OF(kinds) - (kinds[3] ? 0 : 1),
                                .poll_ns = WORK_POLL_NS,
                                .direct_url = direct};
     if (!(app->engine = work_start(&work, why)))
@@ -341,6 +343,9 @@ static enum err bring_database_up(struct app *app, struct why *why)
         return why_set(why, e, "cannot record the settings in reclaim.installation (%s)", err_name(e));
     if ((e = database_check_statements(pg, &app->orphans, why)) ||
         (e = database_guard_ownership(pg, s->ownership.at, s->ownership.count, &app->orphans, why)))
+        return e;
+    if (s->switch_rpc_url &&
+        (e = switches_record_setting(pg, s->switch_rpc_url, clock_ns() + DATABASE_DEADLINE_NS, why)))
         return e;
     return open_features(app, url, direct, why);
 }

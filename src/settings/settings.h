@@ -68,7 +68,7 @@ struct settings {
     int64_t expiry_brake; /* -1: off */
     struct setting_durations reminders;
     struct limit limit_login;
-    const char *switch_rpc_url; /* NULL: calls end in the database only */
+    const char *switch_rpc_url; /* NULL: calls at that switch are left to other instances */
 
     /* Mail; NULL where a provider is not used */
     const char *mail_from; /* "addr" or "Name <addr>" */

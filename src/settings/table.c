@@ -133,8 +133,9 @@ const struct setting settings_rows[] = {
          "Passwords tried for one e-mail address or user, and as many from one client address; IPv6 counts by /64."},
 
     {DELETION, ROW("SWITCH_RPC_URL", http_url, switch_rpc_url, const char *), .standard_words = "none",
-     .help = "Kamailio's JSON-RPC, by which the calls of frozen and deleted customers are hung up; without it they end "
-             "in the database only."},
+     .help = "Kamailio's JSON-RPC, by which the calls of frozen and deleted customers are hung up. Recorded in the "
+             "database as the switch `default`, without the URL itself: instances without it leave these calls to "
+             "those that have it. `reclaim switch add` records further switches, and URLs for every instance."},
 
     {MAIL, ROW("MAIL_FROM", mail_from, mail_from, const char *), .standard_words = "none; required with a provider",
      .help = "The sender of mails, as registered with the providers: an address, or a name and an address in angle "

@@ -165,6 +165,32 @@ describe('a freeze', () => {
   });
 });
 
+describe('a second switch', () => {
+  it('has its own calls: a freeze ends them there, and the others where they are', async (t) => {
+    const west = await Kamailio.plan(t);
+    const customer = await customerWithNumber();
+    const here = await conversation(customer);
+    const added = await run(t, ['switch', 'add', 'west', west.env.RECLAIM_SWITCH_RPC_URL], { database: db });
+    assert.equal(added.code, 0, added.stderr);
+    await west.start(server.address(), { SWITCH_NAME: 'west' });
+    const bob = await west.phone('callee-answers');
+    await west.number(customer.number, { customer });
+    await west.number('bob', { phone: bob });
+    const alice = await west.phone('caller-talks', { caller: customer.number, callee: 'bob' });
+    const there = await until('a call at the second switch', async () =>
+      (await rowsOf(db, customer)).find((row) => row.switch === 'west' && row.status === 'progressing'));
+    assert.equal((await showCall(server, here.call.id)).json.switch, 'default');
+    const found = await run(t, ['doctor'], { database: db, env: { ...env, ...board.env } });
+    assert.match(found.stdout, /^ok {4}switch west: kamailio 5/m);
+    await freeze(server, customer.id);
+    await Promise.all([here.alice, here.bob, alice, bob].map((phone) => phone.finished(30_000)));
+    for (const { id } of [here.call, there]) assert.equal((await over(server, id)).hangup_reason, 'account_frozen');
+    await frozenEverywhere(server, customer.id, ['calls']);
+    for (const at of [board, west]) assert.equal((await at.dialogs()).length, 0);
+    assert.equal((await run(t, ['switch', 'remove', 'west'], { database: db })).code, 0);
+  });
+});
+
 describe('a switch that cannot ask', () => {
   it('refuses calls, unless its setting says otherwise', async (t) => {
     const customer = await addCustomer(db);

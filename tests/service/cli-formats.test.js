@@ -30,6 +30,7 @@ describe('a list', () => {
     await addUser(db, { created: '2020-01-01T00:00:00Z', email: '\u001b[31mred@canary-reclaim.example.com' });
     await done('key', 'create', '--customer', customer.id, '--name', 'one, two');
     await done('cascade', 'add', 'archive', '--remote');
+    await db.query(`insert into reclaim.switches (name, address) values ('default', 'http://127.0.0.1:5065/RPC')`);
     await done('delete', (await addCustomer(db)).id);
     const due = await addCustomer(db);
     await done('freeze', due.id);
@@ -52,6 +53,7 @@ describe('a list', () => {
     ['key list --customer CUSTOMER', 'id,prefix,name,created_at,last_used_at,revoked_at'],
     ['cascade list', 'name,kind,table,column,soft_delete,page,enabled,fault'],
     ['cascade status', 'participant,pending,failed,done,rows,oldest,error', ['pending', 'failed', 'done', 'rows']],
+    ['switch list', 'name,address,source,live_calls,created_at', ['live_calls']],
     ['locks', 'lock,pid,seconds,state,application', ['pid', 'seconds']],
     ['limits show global', 'tier,requests,limit,window_seconds,left,wait_seconds', ['requests', 'limit', 'window_seconds', 'left', 'wait_seconds']],
     ['trace CORRELATION', 'created_at,updated_at,correlation_id,step,status,error,classification'],

@@ -10,7 +10,7 @@ import { Stage } from './lib/stage.js';
 
 const commands = [
   'serve', 'migrate', 'show', 'freeze', 'recover', 'hold', 'unhold', 'delete', 'expire', 'cascade', 'orphans', 'trace', 'limits',
-  'locks', 'token', 'key', 'events', 'doctor',
+  'locks', 'token', 'key', 'events', 'switch', 'doctor',
 ];
 
 describe('help', () => {

@@ -1,13 +1,16 @@
 -- Call set-up: the customer's row is held in share mode until the call's row is committed, so that a freeze either sees
 -- the call or is seen by it. What a lock protects is read by a statement that begins after the lock was granted.
--- Outcomes: created; repeated; frozen or deleted, with when that was asked for; unknown; no_master.
+-- Outcomes: created; repeated; frozen or deleted, with when that was asked for; unknown; no_master; no_switch, when it names
+-- one that is not recorded; which_switch, when it names none of several. Older programs do not give p_switch.
 CREATE OR REPLACE FUNCTION reclaim.call_begin(p_customer uuid, p_direction text, p_source text, p_destination text,
   p_sip_call_id text, p_from_tag text, p_cseq bigint, p_master uuid, p_confbridge uuid, p_group uuid,
-  OUT outcome text, OUT call text, OUT refused_customer uuid, OUT scheduled_us bigint)
+  p_switch text DEFAULT NULL, OUT outcome text, OUT call text, OUT refused_customer uuid, OUT scheduled_us bigint)
 LANGUAGE plpgsql
 AS $$
 DECLARE
   v_scheduled timestamptz;
+  v_switch text;
+  v_switches bigint;
 BEGIN
   refused_customer := p_customer;
   IF p_group IS NOT NULL THEN
@@ -34,16 +37,26 @@ BEGIN
     END LOOP;
     outcome := coalesce(outcome, 'active'); -- no other customer is involved
   END IF;
+  IF outcome = 'active' AND (p_switch IS NOT NULL OR p_sip_call_id IS NOT NULL) THEN
+    SELECT pg_catalog.count(*), pg_catalog.min(s.name) INTO v_switches, v_switch FROM reclaim.switches s
+      WHERE p_switch IS NULL OR s.name = p_switch;
+    IF p_switch IS NOT NULL AND v_switches = 0 THEN
+      outcome := 'no_switch';
+    ELSIF v_switches > 1 THEN
+      outcome := 'which_switch';
+    END IF;
+  END IF;
   IF outcome = 'active' THEN
     INSERT INTO reclaim.call_calls AS c (customer_id, direction, source, destination, sip_call_id, from_tag, cseq,
-        master_call_id, confbridge_id, groupcall_id)
+        master_call_id, confbridge_id, groupcall_id, switch)
       VALUES (p_customer, p_direction, p_source, p_destination, p_sip_call_id, p_from_tag, p_cseq, p_master, p_confbridge,
-        p_group)
+        p_group, v_switch)
       ON CONFLICT DO NOTHING RETURNING 'created', reclaim.call_object(c) INTO outcome, call;
     IF NOT FOUND THEN
       SELECT 'repeated', reclaim.call_object(c) INTO outcome, call FROM reclaim.call_calls c
         WHERE c.sip_call_id = p_sip_call_id AND coalesce(c.from_tag, '') = coalesce(p_from_tag, '')
-          AND coalesce(c.cseq, 0) = coalesce(p_cseq, 0) AND c.customer_id = p_customer AND c.direction = p_direction;
+          AND coalesce(c.cseq, 0) = coalesce(p_cseq, 0) AND c.customer_id = p_customer AND c.direction = p_direction
+          AND coalesce(c.switch, '') = coalesce(v_switch, '');
     END IF;
   ELSIF outcome IS NULL THEN
     outcome := 'unknown';

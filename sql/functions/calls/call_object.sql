@@ -5,7 +5,7 @@ LANGUAGE sql STABLE PARALLEL SAFE
 AS $$
   SELECT pg_catalog.json_build_object('id', c.id, 'customer_id', c.customer_id, 'direction', c.direction, 'source', c.source,
     'destination', c.destination, 'status', c.status, 'hangup_reason', c.hangup_reason,
-    'sip_call_id', c.sip_call_id, 'from_tag', c.from_tag, 'to_tag', c.to_tag, 'cseq', c.cseq,
+    'switch', c.switch, 'sip_call_id', c.sip_call_id, 'from_tag', c.from_tag, 'to_tag', c.to_tag, 'cseq', c.cseq,
     'master_call_id', c.master_call_id, 'confbridge_id', c.confbridge_id, 'groupcall_id', c.groupcall_id,
     'tm_create', reclaim.rfc3339(c.tm_create), 'tm_update', reclaim.rfc3339(c.tm_update),
     'tm_progressing', reclaim.rfc3339(c.tm_progressing), 'tm_hangup', reclaim.rfc3339(c.tm_hangup),

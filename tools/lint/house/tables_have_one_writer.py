@@ -32,6 +32,7 @@ OWNERS = {
     "reminders": "customers",
     "schema_functions": "pg",
     "schema_migrations": "pg",
+    "switches": "calls",
     "verification_codes": "recovery",
     "work_items": "work",
 }
@@ -47,6 +48,7 @@ OTHERS = {
     ("gate_ended", "customers"): ({"INSERT"}, "a customer's row that is gone is told to every gate in its transaction"),
     ("installation", "customers"): ({"UPDATE"}, "an expiry pass records until when it has deleted"),
     ("mailbox", "customers"): ({"DELETE"}, "a deletion leaves no mail of the customer"),
+    ("work_items", "calls"): ({"INSERT", "UPDATE"}, "a hang-up of many customers, or at another's switch, becomes items of its own"),
     ("work_items", "customers"): ({"INSERT", "UPDATE", "DELETE"}, "work for many customers is one statement; a redrive revives theirs"),
 }
 
