@@ -1,6 +1,6 @@
 -- Calls: set-up, and the pass that ends what a frozen customer has.
 BEGIN;
-SELECT plan(68);
+SELECT plan(73);
 
 CREATE FUNCTION pg_temp.customer(n int, status text DEFAULT 'active') RETURNS uuid LANGUAGE sql AS $$
   INSERT INTO reclaim.customer_customers (id, status) VALUES (format('00000000-0000-4000-8000-%s', lpad(n::text, 12, '0'))::uuid, status)
@@ -135,7 +135,18 @@ SELECT is((SELECT count(*) FROM reclaim.customer_customers WHERE id IN (pg_temp.
 DELETE FROM reclaim.customer_customers WHERE id = pg_temp.c(5);
 INSERT INTO reclaim.call_calls (customer_id, direction) VALUES (pg_temp.c(5), 'incoming');
 SELECT is((SELECT standing || ' ' || marked FROM reclaim.calls_end(pg_temp.c(5))), 'deleted 1', 'a customer without a row was deleted');
-SELECT is((SELECT reclaim.hangup_hand_over(w.id, pg_temp.c(6))::text FROM reclaim.work_items w WHERE kind = 'hangup'), '');
+
+-- Calls that only others can end
+CREATE FUNCTION pg_temp.hand_over() RETURNS boolean LANGUAGE sql AS $$
+  SELECT reclaim.hangup_hand_over(w.id, pg_temp.c(6)) FROM reclaim.work_items w WHERE kind = 'hangup' $$;
+CREATE FUNCTION pg_temp.items(k text) RETURNS bigint LANGUAGE sql AS $$ SELECT count(*) FROM reclaim.work_items WHERE kind = k $$;
+SELECT is(pg_temp.hand_over(), false, 'a switch that everybody reaches is left to nobody');
+INSERT INTO reclaim.switches (name, address) VALUES ('default', '');
+SELECT is(pg_temp.hand_over(), true);
+SELECT is(pg_temp.hand_over(), true, 'asked again');
+SELECT is(pg_temp.items('hangup_by_setting'), 1::bigint, 'it is left once');
+SELECT is((reclaim.switch_add('default', 'https://sip.example.com/RPC')).added, false);
+SELECT is(pg_temp.items('hangup_by_setting'), 0::bigint, 'an address in the table takes it back');
 
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reclaim'::regnamespace
   AND has_function_privilege('public', oid, 'EXECUTE')$$, 'PUBLIC makes no calls');

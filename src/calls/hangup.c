@@ -86,7 +86,8 @@ struct pass { /* as long as the item runs */
     char standing[16];
     int64_t left, marked;
     double seconds;
-    bool elsewhere; /* calls are at a switch that only other instances can ask */
+    bool elsewhere;   /* calls are at a switch that only other instances can ask */
+    bool handed_over; /* and an item for these is queued */
 };
 
 static void update_table(struct pass *p);
@@ -178,7 +179,12 @@ static enum err read_page(struct pass *p, const struct pg_call *rows)
 static enum err hand_over_others(struct pass *p, struct pg *pg, int64_t deadline_ns)
 {
     struct pg_call call = {.ask = &hangup_hand_over, .args = {pg_i64(p->item->id), pg_text(p->customer_id)}};
-    return p->elsewhere ? pg_ask(pg, &call, deadline_ns) : OK;
+    if (!p->elsewhere || p->handed_over)
+        return OK;
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    if (!e)
+        p->elsewhere = p->handed_over = pg_get_bool(&call, 0, 0);
+    return e;
 }
 
 static enum err run_update(struct job *job, struct pg *pg)

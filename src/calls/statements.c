@@ -133,9 +133,9 @@ const struct statement calls_elsewhere = {
 
 const struct statement hangup_hand_over = {
     .name = "hangup_hand_over",
-    .sql = "SELECT reclaim.hangup_hand_over($1::int8, $2::uuid)::text AS done",
+    .sql = "SELECT reclaim.hangup_hand_over($1::int8, $2::uuid) AS left_to_others",
     .params = 2,
-    .columns = "done:text",
+    .columns = "left_to_others:bool",
 };
 
 const struct statement *const calls_statements[] = {

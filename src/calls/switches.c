@@ -16,10 +16,7 @@ const struct statement switch_record = {
 
 const struct statement switch_add = {
     .name = "switch_add",
-    .sql = "INSERT INTO reclaim.switches AS s (name, url, address) VALUES ($1, $2, $2) ON CONFLICT (name) DO UPDATE"
-           " SET url = EXCLUDED.url, address = EXCLUDED.address, updated_at = pg_catalog.clock_timestamp()"
-           " RETURNING s.updated_at IS NULL AS added,"
-           " (SELECT pg_catalog.count(*) FROM reclaim.switches o WHERE o.name <> $1) AS others",
+    .sql = "SELECT added, others FROM reclaim.switch_add($1, $2)",
     .params = 2,
     .columns = "added:bool others:int8",
 };

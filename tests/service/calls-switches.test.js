@@ -23,36 +23,80 @@ const items = (db, kind) => db.query('select payload, tries from reclaim.work_it
 const urlOf = (fake) => fake.env.RECLAIM_SWITCH_RPC_URL;
 
 describe('an instance without the address of the switch', () => {
-  it('leaves the hang-up to one that has it: no call counts as ended that goes on', async (t) => {
-    const fake = await FakeSwitch.start(t);
-    const db = await cluster.database(t);
-    const settings = { ...env, RECLAIM_SWITCH_RPC_URL: urlOf(fake).replace('://', '://reclaim:canary-switch-password@') };
-    const first = await serve(t, { database: db, env: settings });
-    const bare = await serve(t, { database: db, env });
+  let fake, db, bare, having, settings;
+  const reclaim = (...args) => run(stage, args, { database: db, env });
+  before(async () => {
+    fake = await FakeSwitch.start(stage);
+    db = await cluster.database(stage);
+    settings = { ...env, RECLAIM_SWITCH_RPC_URL: urlOf(fake).replace('://', '://reclaim:canary-switch-password@') };
+    having = await serve(stage, { database: db, env: settings });
+    bare = await serve(stage, { database: db, env });
+  });
+
+  /** A frozen customer with an answered and a ringing call, whose end the bare instance has left to others. */
+  async function leftByBare() {
     const customer = await addCustomer(db);
     const calls = [await talking(bare, customer, sip()), (await begin(bare, customer, sip())).json];
-    assert.equal(calls[0].switch, 'default');
+    assert.deepEqual(calls.map((call) => call.switch), ['default', 'default']);
     fake.has(calls);
-    await first.stop();
     await freeze(bare, customer.id);
     await until('the bare instance is done with it', async () => (await items(db, 'hangup')).length === 0);
+    return { customer, calls };
+  }
+
+  async function assertGoingOn({ customer, calls }) {
     assert.equal((await showCall(bare, calls[0].id)).json.status, 'terminating');
     assert.equal((await showCall(bare, calls[1].id)).json.status, 'canceling');
     assert.equal((await show(bare, customer.id)).json.freeze.calls, null);
-    assert.equal(fake.dialogs.size, 2);
+    for (const call of calls) assert.ok(fake.dialogs.has(call.sip_call_id));
     assert.deepEqual(await items(db, 'hangup_by_setting'), [{ payload: { customer_id: customer.id }, tries: 0 }], 'no try is used up by waiting');
-    const found = await run(t, ['doctor'], { database: db, env });
+  }
+
+  async function assertOver({ customer, calls }) {
+    for (const { id } of calls) assert.equal((await over(bare, id)).hangup_reason, 'account_frozen');
+    await frozenEverywhere(bare, customer.id, ['calls']);
+  }
+
+  it('leaves the hang-up to one that has it', async () => {
+    await assertOver(await leftByBare());
+    assert.equal(fake.dialogs.size, 0);
+  });
+
+  it('also while there is none: no call counts as ended that goes on', async () => {
+    await having.stop();
+    const left = await leftByBare();
+    await assertGoingOn(left);
+    const found = await reclaim('doctor');
     assert.match(found.stdout, /^warn {2}the switch default is reached by instances with RECLAIM_SWITCH_RPC_URL only/m);
-    const listed = await run(t, ['switch', 'list', '--format', 'json'], { database: db });
+    const listed = await reclaim('switch', 'list', '--format', 'json');
     const [{ created_at: since, ...row }] = JSON.parse(listed.stdout);
     assert.deepEqual(row, { name: 'default', address: urlOf(fake), source: 'setting', live_calls: 2 });
     assert.ok(since);
     assert.doesNotMatch(JSON.stringify(await db.query('select * from reclaim.switches')) + listed.stdout, /canary-switch-password/);
-
-    const second = await serve(t, { database: db, env: settings });
-    for (const { id } of calls) assert.equal((await over(second, id)).hangup_reason, 'account_frozen');
-    await frozenEverywhere(bare, customer.id, ['calls']);
+    having = await serve(stage, { database: db, env: settings });
+    await assertOver(left);
     assert.equal(fake.dialogs.size, 0);
+    await having.stop();
+  });
+
+  it('ends them itself once the address is recorded for all', async () => {
+    const left = await leftByBare();
+    await assertGoingOn(left);
+    assert.equal((await reclaim('switch', 'add', 'default', urlOf(fake))).code, 0);
+    await assertOver(left);
+    assert.equal(fake.dialogs.size, 0);
+    await db.query('update reclaim.switches set url = null');
+  });
+
+  it('ends them in the table once the switch is taken out', async () => {
+    const left = await leftByBare();
+    await assertGoingOn(left);
+    assert.equal((await reclaim('switch', 'remove', 'default')).code, 1);
+    const removed = await reclaim('switch', 'remove', 'default', '--force');
+    assert.equal(removed.code, 0);
+    assert.match(removed.stderr, /records it again/);
+    await assertOver(left);
+    assert.equal(fake.dialogs.size, 2, 'the switch was not asked');
   });
 });
 

@@ -20,6 +20,7 @@ BEGIN
     UPDATE reclaim.call_calls c SET switch = p_name
       WHERE c.status <> 'hangup' AND c.sip_call_id IS NOT NULL AND c.switch IS NULL AND v_first = p_name;
     DELETE FROM reclaim.switches s WHERE s.name = p_name;
+    PERFORM reclaim.hangup_take_back(p_name);
   END IF;
 END
 $$;
