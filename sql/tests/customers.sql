@@ -46,8 +46,8 @@ SELECT throws_ok($$UPDATE reclaim.customer_customers SET status = 'gone' WHERE i
 
 INSERT INTO reclaim.customer_customers (owner_user_id) VALUES ('20000000-0000-4000-8000-000000000001');
 SELECT pass('an owner whose customer is deleted may have another');
-SELECT throws_ok($$INSERT INTO reclaim.customer_customers (owner_user_id) VALUES ('20000000-0000-4000-8000-000000000001')$$,
-  '23505', NULL, 'but never two that live');
+INSERT INTO reclaim.customer_customers (owner_user_id) VALUES ('20000000-0000-4000-8000-000000000001');
+SELECT pass('and two that live');
 INSERT INTO reclaim.customer_customers DEFAULT VALUES;
 SELECT pass('every column has a default');
 

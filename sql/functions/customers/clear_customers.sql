@@ -1,4 +1,5 @@
--- Clears what is personal of deleted customers, or of customers that are deleted by it; their logins go with them. p_sealed: for
+-- Clears what is personal of deleted customers, or of customers that are deleted by it; the logins of their owners and
+-- members go with them. p_sealed: for
 -- each the sealed address of its last mail (src/customers/last_mail.h), or null for none. p_owners: of rows that are gone.
 -- Returns how many rows it has cleared.
 CREATE OR REPLACE FUNCTION reclaim.clear_customers(p_ids uuid[], p_sealed text[], p_owners uuid[]) RETURNS integer
@@ -6,7 +7,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqsc
 AS $$
 DECLARE
   v_now timestamptz := reclaim.now();
-  v_owners uuid[];
+  v_users uuid[];
   v_count integer;
   v_others text := reclaim.customer_columns_to_clear();
 BEGIN
@@ -17,15 +18,14 @@ BEGIN
     DELETE FROM reclaim.mailbox m USING reclaim.customer_customers c LEFT JOIN auth.users u ON u.id = c.owner_user_id
       WHERE c.id = ANY (p_ids) AND m.recipient IN (c.email, u.email);
   END IF;
-  WITH gone AS (
-    UPDATE reclaim.customer_customers c SET name = 'deleted_user_' || c.id, detail = '',
+  UPDATE reclaim.customer_customers c SET name = 'deleted_user_' || c.id, detail = '',
       email = 'deleted_' || c.id || '@removed.invalid', phone_number = '', address = '', webhook_method = '',
       webhook_uri = '', status = 'deleted', tm_delete = coalesce(c.tm_delete, v_now)
-    WHERE c.id = ANY (p_ids) RETURNING c.owner_user_id)
-  SELECT count(*), array_agg(owner_user_id) FILTER (WHERE owner_user_id IS NOT NULL) INTO v_count, v_owners FROM gone;
-  v_owners := coalesce(v_owners, '{}') || coalesce(p_owners, '{}');
-  IF v_owners <> '{}' THEN
-    PERFORM reclaim.remove_users(v_owners);
+    WHERE c.id = ANY (p_ids);
+  GET DIAGNOSTICS v_count = ROW_COUNT;
+  v_users := reclaim.users_of_customers(p_ids) || coalesce(p_owners, '{}');
+  IF v_users <> '{}' THEN
+    PERFORM reclaim.remove_users(v_users);
   END IF;
   PERFORM reclaim.erasure_cleared(p_ids);
   INSERT INTO reclaim.work_items (kind, payload)

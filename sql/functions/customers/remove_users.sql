@@ -1,5 +1,6 @@
--- Deletes login identities, so that their addresses can be registered again. A row that a foreign key keeps from being
--- deleted is anonymised instead (reclaim.alias_users).
+-- Deletes login identities of owners and members of customers that are deleted, so that their addresses can be registered
+-- again, unless they own or belong to a customer that is not. Memberships of customers that are deleted go in either case.
+-- A row that a foreign key keeps from being deleted is anonymised instead (reclaim.alias_users).
 CREATE OR REPLACE FUNCTION reclaim.remove_users(p_users uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
@@ -13,8 +14,17 @@ BEGIN
   IF NOT reclaim.sees_all_rows('auth.users', 'DELETE') THEN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from deleting from auth.users';
   END IF;
-  v_going := ARRAY(SELECT one FROM unnest(p_users) AS one WHERE NOT EXISTS (
-    SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = one AND c.status <> 'deleted'));
+  IF NOT reclaim.sees_all_rows('reclaim.customer_members', 'DELETE') THEN
+    RAISE insufficient_privilege USING MESSAGE = 'row-level security hides members of customers from this role';
+  END IF;
+  -- Locked before other customers are looked for: reclaim.keep_user lets none get the user afterwards, and of two
+  -- deletions that share a user the second finds the first one's customer deleted.
+  PERFORM FROM auth.users WHERE id = ANY (p_users) ORDER BY id FOR UPDATE;
+  DELETE FROM reclaim.customer_members m WHERE m.user_id = ANY (p_users) AND NOT EXISTS (
+    SELECT FROM reclaim.customer_customers c WHERE c.id = m.customer_id AND c.status <> 'deleted');
+  v_going := ARRAY(SELECT one FROM unnest(p_users) AS one
+    WHERE NOT EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = one AND c.status <> 'deleted')
+      AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = one));
   FOR v_key IN
     SELECT k.conrelid::regclass AS name, a.attname FROM pg_constraint k
     JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]

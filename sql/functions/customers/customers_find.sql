@@ -1,0 +1,22 @@
+-- The ids of customers in their order, behind p_after: of one status, under legal hold, or of this id or a name or address
+-- that begins so, in either case. Each may be null (p_held: false) for all.
+--
+-- Planned anew for each call: an index by the beginning of a text serves only when the planner knows the text.
+CREATE OR REPLACE FUNCTION reclaim.customers_find(p_status text, p_held boolean, p_text text, p_after uuid, p_limit bigint)
+  RETURNS SETOF uuid
+LANGUAGE plpgsql STABLE ROWS 50 SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_custom_plan SET jit = off
+AS $$
+DECLARE
+  -- Characters that mean something to LIKE are escaped.
+  v_begins text := regexp_replace(lower("left"(p_text, 100)), '([\\%_])', '\\\1', 'g') || '%';
+  v_id uuid := CASE WHEN p_text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN p_text::uuid END;
+BEGIN
+  RETURN QUERY SELECT c.id FROM reclaim.customer_customers c
+    WHERE (p_status IS NULL OR c.status = p_status) AND (NOT p_held OR c.hold_at IS NOT NULL)
+      AND (p_after IS NULL OR c.id > p_after)
+      AND (p_text IS NULL OR c.id = v_id OR lower("left"(c.name, 100)) LIKE v_begins
+        OR lower("left"(c.email, 100)) LIKE v_begins)
+    ORDER BY c.id LIMIT p_limit;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.customers_find FROM PUBLIC;

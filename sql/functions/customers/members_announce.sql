@@ -1,0 +1,26 @@
+-- Has every gate forget what it knows of users who became members of a customer or are members no more, as fast as it reads
+-- a freeze. After a statement, which the trigger gives the rows of: OLD as removed, NEW as added.
+CREATE OR REPLACE FUNCTION reclaim.members_announce() RETURNS trigger
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+AS $$
+DECLARE
+  v_users uuid[];
+BEGIN
+  IF TG_OP = 'INSERT' THEN
+    v_users := ARRAY(SELECT DISTINCT user_id FROM added);
+  ELSIF TG_OP = 'DELETE' THEN
+    v_users := ARRAY(SELECT DISTINCT user_id FROM removed);
+  ELSE
+    v_users := ARRAY(
+      (SELECT user_id FROM (SELECT customer_id, user_id FROM removed EXCEPT SELECT customer_id, user_id FROM added) AS gone)
+      UNION
+      (SELECT user_id FROM (SELECT customer_id, user_id FROM added EXCEPT SELECT customer_id, user_id FROM removed) AS come));
+  END IF;
+  IF cardinality(v_users) > 0 THEN
+    INSERT INTO reclaim.gate_ended (kind, id) SELECT 'user', one FROM unnest(v_users) AS one;
+    PERFORM pg_notify('reclaim_customers', '');
+  END IF;
+  RETURN NULL;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.members_announce FROM PUBLIC;
