@@ -9,6 +9,10 @@
 void read_one(struct request *rq, struct pool *pool, const struct statement *ask, const char *id, const char *code,
               const char *message);
 
+/* A value of the query string with its %XX escapes decoded, of the request's arena. `ret` is absent when there is none.
+ * ERR_INPUT: an escape is malformed, or the text is not UTF-8 without NUL. */
+enum err query_text(struct request *rq, const char *name, struct str *ret) MUST_CHECK;
+
 /* A page of a list ordered by id, from `after` and `limit` of the query. */
 struct page {
     const char *after; /* what the page before ended with; NULL for the first */

@@ -14,6 +14,9 @@ enum err customer_recover_command(struct command_context *c);
 enum err customer_delete_command(struct command_context *c);
 enum err customer_hold_command(struct command_context *c); /* hold and unhold */
 
+enum err customers_read(struct command_context *c);
+enum err customers_command(struct command_context *c);
+
 enum err expire_read(struct command_context *c);
 enum err expire_command(struct command_context *c);
 enum err cascade_read(struct command_context *c);

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/customers.h"
 #include "cli/deletion.h"
 #include "customers/customers.h"
 #include "gate/authenticate.h"
@@ -28,8 +29,7 @@ enum err customer_read(struct command_context *c)
     return OK;
 }
 
-/* The reply is delayed by one lease after the commit, as in the server: by then every instance has read the change. */
-static void print_after_lease(int64_t committed_ns, struct str object)
+void print_after_lease(int64_t committed_ns, struct str object)
 {
     int64_t left_ns = customer_change_known_ns(committed_ns) - clock_ns();
     if (left_ns > 0)

@@ -6,6 +6,8 @@
 #include "customers/freeze_http.h"
 #include "customers/statements.h"
 
+#define CUSTOMERS_TEXT_MAX 400 /* bytes of a search; 100 characters of it count */
+
 /* NULL after an answer was sent. */
 static const char *read_id(struct request *rq)
 {
@@ -64,21 +66,50 @@ void customer_show_handle(struct request *rq, const struct caller *caller, void 
         reply_refuse(rq, 403, "FORBIDDEN", "These credentials may not see this customer.");
 }
 
+/* What the query asks for; NULL: all. */
+struct customers_query {
+    const char *status, *text;
+    bool held;
+};
+
+/* False after an answer was sent. */
+static bool query_read(struct request *rq, struct customers_query *ret)
+{
+    struct str status = request_query(rq, "status"), held = request_query(rq, "held"), text;
+    enum customer_state state = STATE_ACTIVE;
+    *ret = (struct customers_query){.held = str_eq(held, STR("1"))};
+    if (status.len && state_parse(status, &state)) {
+        reply_refuse(rq, 400, "INVALID_STATUS", "status is active, frozen or deleted.");
+        return false;
+    }
+    if (held.len && !ret->held && !str_eq(held, STR("0"))) {
+        reply_refuse(rq, 400, "INVALID_HELD", "held is 1 for customers under legal hold, or 0 for all.");
+        return false;
+    }
+    enum err e = query_text(rq, "q", &text);
+    if (e == ERR_FULL) {
+        reply_fault(rq, e);
+        return false;
+    }
+    if (e || text.len > CUSTOMERS_TEXT_MAX) {
+        reply_refuse(rq, 400, "INVALID_QUERY", "q is the beginning of a name or address, or an id: up to 400 bytes.");
+        return false;
+    }
+    ret->status = status.len ? state_name(state) : NULL;
+    ret->text = text.len ? text.at : NULL;
+    return true;
+}
+
 void customers_list_handle(struct request *rq, const struct caller *caller, void *customers)
 {
     (void)caller;
     struct customers *context = customers;
-    struct str status = request_query(rq, "status");
-    enum customer_state state = STATE_ACTIVE;
+    struct customers_query query;
     struct page page;
-    if (status.len && state_parse(status, &state)) {
-        reply_refuse(rq, 400, "INVALID_STATUS", "status is active, frozen or deleted.");
-        return;
-    }
-    if (!page_read(rq, &page))
+    if (!query_read(rq, &query) || !page_read(rq, &page))
         return;
     struct pg_call call = {.ask = &customers_list,
-                           .args = {status.len ? pg_text(state_name(state)) : pg_null(),
-                                    page.after ? pg_text(page.after) : pg_null(), pg_i64(page.limit + 1)}};
+                           .args = {pg_text_or_null(query.status), pg_text(query.held ? "true" : "false"),
+                                    pg_text_or_null(query.text), pg_text_or_null(page.after), pg_i64(page.limit + 1)}};
     read_page(rq, atomic_load(&context->pool), &page, &call);
 }

@@ -33,6 +33,10 @@ void unregister_handle(struct request *rq, const struct caller *caller, void *cu
 void recover_own_handle(struct request *rq, const struct caller *caller, void *customers); /* DELETE /auth/unregister */
 void customer_show_handle(struct request *rq, const struct caller *caller, void *customers);
 void customers_list_handle(struct request *rq, const struct caller *caller, void *customers);
+void customer_create_handle(struct request *rq, const struct caller *caller, void *customers);
+void members_list_handle(struct request *rq, const struct caller *caller, void *customers);
+void member_add_handle(struct request *rq, const struct caller *caller, void *customers);
+void member_remove_handle(struct request *rq, const struct caller *caller, void *customers);
 void customer_freeze_handle(struct request *rq, const struct caller *caller, void *customers);
 void customer_recover_handle(struct request *rq, const struct caller *caller, void *customers);
 void customer_delete_handle(struct request *rq, const struct caller *caller, void *customers);

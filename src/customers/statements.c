@@ -55,10 +55,10 @@ const struct statement customer_show_to_admin = {
 
 const struct statement customers_list = {
     .name = "customers_list",
-    .sql = "SELECT c.id, reclaim.customer_object_for_admin(c)::text AS object FROM reclaim.customer_customers c"
-           " WHERE ($1::text IS NULL OR c.status = $1) AND ($2::uuid IS NULL OR c.id > $2::uuid)"
-           " ORDER BY c.id LIMIT $3::int8",
-    .params = 3,
+    .sql = "SELECT c.id, reclaim.customer_object_for_admin(c)::text AS object"
+           " FROM reclaim.customers_find($1, $2::bool, $3, $4::uuid, $5::int8) AS found (id)"
+           " JOIN reclaim.customer_customers c ON c.id = found.id ORDER BY c.id",
+    .params = 5,
     .columns = "id:uuid object:text",
 };
 

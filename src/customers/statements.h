@@ -16,7 +16,8 @@ extern const struct statement anonymise_clear;       /* $1 ids $2 sealed $3 owne
 extern const struct statement
     customer_write_log;                       /* $1 id $2 action $3 actor $4 actor id $5 outcome $6 correlation id */
 extern const struct statement customer_show;  /* $1 id → object */
-extern const struct statement customers_list; /* $1 status or null, $2 after or null, $3 limit → id object */
+/* $1 status or null, $2 held, $3 text or null, $4 after or null, $5 limit → id object */
+extern const struct statement customers_list;
 extern const struct statement customer_read_mail;     /* $1 id → status email effective frozen_by */
 extern const struct statement customer_read_reminder; /* $1 id, $2 schedule → email effective expires_us frozen_by */
 extern const struct statement customers_prune_log;    /* $1 retention in ms */

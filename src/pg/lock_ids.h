@@ -12,6 +12,7 @@
 #define LOCK_ADMISSION "3"    /* one batch of limits at a time: reclaim.admit */
 #define LOCK_PARTICIPANTS "4" /* shared by deletions, exclusive for adding a participant */
 #define LOCK_ERASURES "5"     /* which erasures are complete: reclaim.erasures_settle */
+#define LOCK_IMPORT "6"       /* one batch of imported customers at a time, so that none is imported twice */
 
 /* The second number is a hash. */
 #define LOCK_CLASS_CUSTOMER "1919247213"    /* reclaim.customer_turn */

@@ -11,20 +11,24 @@ static void add_sees_everything(struct buf *sql, const struct ownership_column *
                                 const char *users_command)
 {
     buf_addf(sql, "(SELECT reclaim.sees_all_rows('auth.users', '%s')", users_command);
-    buf_addz(sql, " AND reclaim.sees_all_rows('reclaim.customer_customers', 'SELECT')");
+    buf_addz(sql, " AND reclaim.sees_all_rows('reclaim.customer_customers', 'SELECT')"
+                  " AND reclaim.sees_all_rows('reclaim.customer_members', 'SELECT')");
     for (size_t i = 0; i < count; i++)
         buf_addf(sql, " AND reclaim.sees_all_rows('\"%s\".\"%s\"', 'SELECT')", columns[i].schema, columns[i].table);
     buf_addz(sql, ")");
 }
 
-/* "EXISTS (…) OR EXISTS (…)" over the ownership columns and the live customers, for the user row `u`. */
+/* "EXISTS (…) OR EXISTS (…)" over the ownership columns, and owners and members of live customers, for the user row
+ * `u`. */
 static void add_owns_something(struct buf *sql, const struct ownership_column *columns, size_t count)
 {
     for (size_t i = 0; i < count; i++)
         buf_addf(sql, "EXISTS (SELECT 1 FROM \"%s\".\"%s\" o%zu WHERE o%zu.\"%s\" = u.id) OR ", columns[i].schema,
                  columns[i].table, i, i, columns[i].column);
     buf_addz(sql, "EXISTS (SELECT 1 FROM reclaim.customer_customers c WHERE c.owner_user_id = u.id"
-                  " AND c.status <> 'deleted')");
+                  " AND c.status <> 'deleted')"
+                  " OR EXISTS (SELECT 1 FROM reclaim.customer_members m JOIN reclaim.customer_customers c"
+                  " ON c.id = m.customer_id AND c.status <> 'deleted' WHERE m.user_id = u.id)");
 }
 
 /* `has_company`, null when rows are hidden. */

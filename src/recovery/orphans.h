@@ -1,5 +1,5 @@
-/* Which users are orphaned: those of auth.users that are in no ownership table and own no live customer. One definition for
- * probe, clean-up and report. */
+/* Which users are orphaned: those of auth.users that are in no ownership table and neither own nor belong to a live customer.
+ * One definition for probe, clean-up and report. */
 #ifndef RECOVERY_ORPHANS_H
 #define RECOVERY_ORPHANS_H
 

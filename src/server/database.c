@@ -10,6 +10,8 @@
 #include "credentials/access_keys.h"
 #include "customers/customers.h"
 #include "customers/expiry.h"
+#include "customers/import.h"
+#include "customers/members.h"
 #include "erasure/cascade.h"
 #include "events/outbox.h"
 #include "gate/authenticate.h"
@@ -230,6 +232,8 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {authenticate_statements, authenticate_statement_count},
         {frozen_customers_statements, frozen_customers_statement_count},
         {customers_statements, customers_statement_count},
+        {member_statements, member_statement_count},
+        {import_statements, import_statement_count},
         {billing_statements, billing_statement_count},
         {subscription_statements, subscription_statement_count},
         {expiry_statements, expiry_statement_count},
@@ -311,6 +315,7 @@ enum err database_check_row_security(struct pg *pg, const struct ownership_colum
         struct str name, command;
     } always[] = {{STR("auth.users"), STR("DELETE")},
                   {STR("reclaim.customer_customers"), STR("UPDATE")},
+                  {STR("reclaim.customer_members"), STR("DELETE")},
                   {STR("reclaim.billing_accounts"), STR("UPDATE")}};
     for (size_t i = 0; i < COUNT_OF(always); i++) {
         array_add_plain(&names, always[i].name);

@@ -40,6 +40,11 @@ static void add_customers(struct routes *r, const struct routes_needs *needs)
     add_guarded(r, needs, METHOD_POST, "/auth/unregister", SELF, unregister_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", SELF, recover_own_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMITS_ADMIN, customers_list_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers", ADMITS_ADMIN, customer_create_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/members", ADMITS_ADMIN, members_list_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/members", ADMITS_ADMIN, member_add_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/customers/{id}/members/{user_id}", ADMITS_ADMIN, member_remove_handle,
+                context);
     add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}", ADMITS_ADMIN | SELF, customer_show_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/freeze", ADMITS_ADMIN, customer_freeze_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/recover", ADMITS_ADMIN, customer_recover_handle, context);

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 
 import { isThere, logOf, requestCode, validate } from '../service/lib/cleanup.js';
+import { addCustomer } from '../service/lib/customers.js';
 import { addCompany, addUser } from '../service/lib/people.js';
 import { Stage } from '../service/lib/stage.js';
 import { race, world } from './lib/race.js';
@@ -23,7 +24,8 @@ async function withCode({ db, provider, servers }) {
   const [user, other] = [await addUser(db), await addUser(db)];
   const asked = await requestCode(servers.owner, user.email);
   const { code } = await provider.mailTo(user.email, { nth: 1 });
-  return { user, code, correlationId: asked.json.correlationId, otherCompany: await addCompany(db, other) };
+  const otherCustomer = (await addCustomer(db, { owner: false })).id;
+  return { user, code, correlationId: asked.json.correlationId, otherCompany: await addCompany(db, other), otherCustomer };
 }
 
 const stopAtDeletion = { step: 'go', in: 'type', session: 'owner', before: 'delete on auth.users', row: ({ user }) => user.id };
@@ -68,6 +70,13 @@ const registrations = {
   'a customer': {
     insert: ({ user }) => `insert into reclaim.customer_customers (owner_user_id) select id from auth.users where id = '${user.id}'`,
     owned: 'select from reclaim.customer_customers where owner_user_id = $1',
+    meanwhile: ['error: the user UUID was deleted while its customer was being written', 'rollback'],
+    later: nothing,
+  },
+  'a place among the members of a customer': {
+    insert: ({ user, otherCustomer }) =>
+      `insert into reclaim.customer_members (customer_id, user_id) select '${otherCustomer}', id from auth.users where id = '${user.id}'`,
+    owned: 'select from reclaim.customer_members where user_id = $1',
     meanwhile: ['error: the user UUID was deleted while its customer was being written', 'rollback'],
     later: nothing,
   },

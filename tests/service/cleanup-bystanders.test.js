@@ -98,6 +98,28 @@ describe('the login of a live customer', () => {
       assert.ok(!stdout.includes(user.id), stdout);
     });
 
+  it('as its member is not deleted, whether it is active or frozen, until it is deleted or the membership ends', async () => {
+    for (const status of ['active', 'frozen']) {
+      const user = await addUser(db, { confirmed });
+      const code = await mailedCode(server, provider, user.email);
+      const customer = await addCustomer(db);
+      await db.query('insert into reclaim.customer_members (customer_id, user_id) values ($1, $2)', [customer.id, user.id]);
+      await db.query('update reclaim.customer_customers set status = $2 where id = $1', [customer.id, status]);
+      assertRefused(await validate(server, user.email, code), contract, '005');
+      assertRefused(await requestCode(server, user.email), contract, '005');
+      assert.equal(await isThere(db, user), true);
+      const { data } = (await probe(server, user.email)).json;
+      assert.deepEqual([data.hasCompanyData, data.isOrphaned], [true, false]);
+      const { stdout } = await run(stage, ['orphans', '--older-than', '0s', '--format', 'csv'], { database: db });
+      assert.ok(!stdout.includes(user.id), stdout);
+
+      if (status === 'active') await db.query('delete from reclaim.customer_members where user_id = $1', [user.id]);
+      else await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [customer.id]);
+      assert.equal((await probe(server, user.email)).json.data.hasCompanyData, false);
+      assertSent(await requestCode(server, user.email), contract);
+    }
+  });
+
   it('that is created while the right code is typed is not deleted either', async (t) => {
     const user = await addUser(db, { confirmed });
     const code = await mailedCode(server, provider, user.email);

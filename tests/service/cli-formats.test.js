@@ -28,6 +28,7 @@ describe('a list', () => {
     await done('migrate');
     customer = await addCustomer(db);
     await addUser(db, { created: '2020-01-01T00:00:00Z', email: '\u001b[31mred@canary-reclaim.example.com' });
+    await done('customers', 'members', customer.id, 'add', (await addUser(db)).id);
     await done('key', 'create', '--customer', customer.id, '--name', 'one, two');
     await done('cascade', 'add', 'archive', '--remote');
     await db.query(`insert into reclaim.switches (name, address) values ('default', 'http://127.0.0.1:5065/RPC')`);
@@ -50,6 +51,8 @@ describe('a list', () => {
 
   for (const [list, columns, numbers = []] of [
     ['orphans --older-than 0s', 'id,email,created_at,verified,last_sign_in_at'],
+    ['customers list', 'id,name,email,status,owner_user_id,tm_create,tm_deletion_scheduled,held_since,hold_reason'],
+    ['customers members CUSTOMER', 'user_id,role,email,created_at'],
     ['key list --customer CUSTOMER', 'id,prefix,name,created_at,last_used_at,revoked_at'],
     ['cascade list', 'name,kind,table,column,soft_delete,page,enabled,fault'],
     ['cascade status', 'participant,pending,failed,done,rows,oldest,error', ['pending', 'failed', 'done', 'rows']],

@@ -9,8 +9,8 @@ import { run, serve } from './lib/reclaim.js';
 import { Stage } from './lib/stage.js';
 
 const commands = [
-  'serve', 'migrate', 'show', 'freeze', 'recover', 'hold', 'unhold', 'delete', 'expire', 'cascade', 'orphans', 'trace', 'limits',
-  'locks', 'token', 'key', 'events', 'switch', 'doctor',
+  'serve', 'migrate', 'show', 'customers', 'freeze', 'recover', 'hold', 'unhold', 'delete', 'expire', 'cascade', 'orphans', 'trace',
+  'limits', 'locks', 'token', 'key', 'events', 'switch', 'doctor',
 ];
 
 describe('help', () => {
