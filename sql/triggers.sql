@@ -62,7 +62,7 @@ CREATE OR REPLACE TRIGGER access_key_settle BEFORE UPDATE OF revoked_at ON recla
 CREATE OR REPLACE TRIGGER access_key_notify AFTER UPDATE OF revoked_at ON reclaim.access_keys
   FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel('reclaim_customers');
 
--- customer_members, before each row, then after the statement.
+-- customer_members, before each row, then after the statement; before a TRUNCATE, which has no rows to give.
 CREATE OR REPLACE TRIGGER member_keep BEFORE INSERT OR UPDATE OF customer_id, user_id ON reclaim.customer_members
   FOR EACH ROW EXECUTE FUNCTION reclaim.member_keep();
 CREATE OR REPLACE TRIGGER members_announce_added AFTER INSERT ON reclaim.customer_members
@@ -71,6 +71,8 @@ CREATE OR REPLACE TRIGGER members_announce_changed AFTER UPDATE ON reclaim.custo
   REFERENCING OLD TABLE AS removed NEW TABLE AS added FOR EACH STATEMENT EXECUTE FUNCTION reclaim.members_announce();
 CREATE OR REPLACE TRIGGER members_announce_removed AFTER DELETE ON reclaim.customer_members
   REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION reclaim.members_announce();
+CREATE OR REPLACE TRIGGER members_announce_truncated BEFORE TRUNCATE ON reclaim.customer_members
+  FOR EACH STATEMENT EXECUTE FUNCTION reclaim.members_announce();
 
 CREATE OR REPLACE TRIGGER event_outbox_notify AFTER INSERT ON reclaim.event_outbox
   FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel('reclaim_events');

@@ -1,6 +1,6 @@
 -- Members of customers: who may become one, what the gates hear, and whose login goes with a customer.
 BEGIN;
-SELECT plan(38);
+SELECT plan(39);
 
 CREATE FUNCTION pg_temp.user(n integer) RETURNS uuid LANGUAGE sql IMMUTABLE AS
   $$ SELECT ('20000000-0000-4000-8000-' || lpad(n::text, 12, '0'))::uuid $$;
@@ -92,6 +92,9 @@ SELECT ok(pg_temp.ended() LIKE '%3%' AND pg_temp.ended() LIKE '%6%', 'the gates 
 SELECT is(reclaim.delete_customers(ARRAY[pg_temp.customer(1)], ARRAY[NULL], 'delete', 'operator', NULL, NULL), 1);
 SELECT is(pg_temp.logins(), '1,4,6,7,8,9', 'with the last of its customers a member''s login goes; an owner of another stays');
 SELECT is((SELECT array_agg(user_id) FROM reclaim.customer_members), ARRAY[pg_temp.user(8)], 'members of others stay');
+DELETE FROM reclaim.gate_ended;
+TRUNCATE reclaim.customer_members;
+SELECT is(pg_temp.ended(), '8', 'a TRUNCATE is announced, too');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -5,6 +5,8 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
 import { asAdmin, asUser, env, eventsOf, freeze, list, recover, show } from './lib/customers.js';
+import { request } from './lib/http.js';
+import { addUser } from './lib/people.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
 import { Stage } from './lib/stage.js';
@@ -79,8 +81,26 @@ for (const schema of ['public', 'reclaim'])
       assert.equal((await show(server, id)).json.status, 'deleted');
     });
 
-    it('is given back as it was when Reclaim goes', async () => {
+    it('is searched, gets rows and members through the API, and an owner of several', async () => {
+      const user = await addUser(db, { confirmed: '2025-10-02T00:00:00Z' });
+      const create = (body) => request(server, {
+        method: 'POST', path: '/v1/customers', headers: { 'Content-Type': 'application/json', ...asAdmin() }, body: JSON.stringify(body) });
+      for (const name of ['Second', 'Third']) assert.equal((await create({ name, owner_user_id: user.id })).status, 201);
+      assert.equal((await create({ name: 'n'.repeat(256) })).json.error, 'CUSTOMER_REFUSED', 'longer than the column');
+      assert.deepEqual((await list(server, '?q=sec')).json.items.map(({ name }) => name), ['Second']);
+      const add = () => db.query('insert into reclaim.customer_members (customer_id, user_id) values ($1, $2)', [ids.live, user.id]);
+      await add();
+      await db.query('delete from reclaim.customer_members');
+      await assert.rejects(db.query('insert into reclaim.customer_members (customer_id, user_id) values ($1, $2)', [ids.gone, user.id]), /is deleted/);
+      assert.equal((await db.query(`select from reclaim.gate_ended where kind = 'user' and id = $1`, [user.id])).length, 2);
+    });
+
+    it('is given back as it was when Reclaim goes, and not before each owner has one customer as before', async () => {
       await server.stop();
+      const refused = await run(stage, ['migrate', '--down', '99'], { database: db });
+      assert.equal(refused.code, 1);
+      assert.match(refused.stderr, /owns several customers/);
+      await db.query(`delete from ${schema}.customer_customers where name in ('Second', 'Third')`);
       const down = await run(stage, ['migrate', '--down', '99'], { database: db });
       // The schema itself goes only when nothing of others lies in it.
       assert.equal(down.code, schema === 'public' ? 0 : 1, down.stderr);

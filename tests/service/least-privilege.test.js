@@ -95,6 +95,21 @@ it('a customer is deleted, and its user with it or, where a company still refers
   }
 });
 
+it('a customer is created, found and given a member, whose login goes with it', async () => {
+  const user = await addUser(db, { confirmed: '2025-10-02T00:00:00Z' });
+  const call = (method, path, body) =>
+    request(server, { method, path, headers: { 'Content-Type': 'application/json', ...asAdmin() }, body: body && JSON.stringify(body) });
+  const { json: customer } = await call('POST', '/v1/customers', { name: 'Fewest rights', owner_user_id: user.id });
+  assert.equal((await call('GET', '/v1/customers?q=fewest')).json.items[0].id, customer.id);
+  const member = await addUser(db, { confirmed: '2025-10-02T00:00:00Z' });
+  assert.equal((await call('POST', `/v1/customers/${customer.id}/members`, { user_id: member.id })).status, 201);
+  assert.equal((await call('GET', `/v1/customers/${customer.id}/members`)).json.items[0].email, member.email);
+  const imported = await run(stage, ['customers', 'import', '--from-users'], { database: as('reclaim') });
+  assert.equal(imported.code, 0, imported.stderr);
+  assert.equal((await call('DELETE', `/v1/customers/${customer.id}`)).status, 200);
+  assert.deepEqual(await db.query('select from auth.users where id in ($1, $2)', [user.id, member.id]), []);
+});
+
 it('the doctor has nothing to say against it', async () => {
   const said = await run(stage, ['doctor'], { database: as('reclaim'), env: { RECLAIM_MIGRATE: 'off', ...env, ...provider.env } });
   assert.doesNotMatch(said.stdout, /FAIL/);

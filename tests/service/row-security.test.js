@@ -4,8 +4,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, assertError, canaryPassword, env, login } from './lib/customers.js';
+import { addCustomer, assertError, canaryPassword, env, login, rowOf } from './lib/customers.js';
 import { erased, ledger, preview, remove } from './lib/erasure.js';
+import { probe } from './lib/http.js';
+import { addUser } from './lib/people.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
 import { addServingRole } from './lib/roles.js';
@@ -90,11 +92,26 @@ describe('a sign-in', () => {
   });
 });
 
+describe('members that row security hides', () => {
+  it('are not taken for orphans, and keep their customer from being deleted without them', async () => {
+    const [customer, user] = [await addCustomer(db, { owner: false }), await addUser(db)];
+    await db.query('insert into reclaim.customer_members (customer_id, user_id) values ($1, $2)', [customer.id, user.id]);
+    await db.query('alter table reclaim.customer_members enable row level security');
+    assert.equal((await probe(server, user.email)).json.data.hasCompanyData, null);
+    assertError(await remove(server, customer.id), 500, 'INTERNAL');
+    assert.equal((await rowOf(db, customer)).status, 'active');
+    await db.query('alter table reclaim.customer_members disable row level security');
+    assert.equal((await probe(server, user.email)).json.data.hasCompanyData, true);
+    assert.equal((await remove(server, customer.id)).status, 200);
+    assert.deepEqual(await db.query('select from auth.users where id = $1', [user.id]), []);
+  });
+});
+
 describe('reclaim doctor', () => {
   const doctor = () => run(stage, ['doctor'], { database: url });
 
   it('names every table of which rows are hidden, until a policy shows this role all of them', async () => {
-    for (const table of ['auth.users', 'public.companies', 'reclaim.customer_customers', 'reclaim.billing_accounts']) {
+    for (const table of ['auth.users', 'public.companies', 'reclaim.customer_customers', 'reclaim.customer_members', 'reclaim.billing_accounts']) {
       await db.query(`alter table ${table} enable row level security; create policy theirs on ${table} to somebody using (true)`);
       const { code, stdout } = await doctor();
       assert.equal(code, 1, stdout);

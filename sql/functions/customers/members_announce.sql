@@ -1,5 +1,5 @@
 -- Has every gate forget what it knows of users who became members of a customer or are members no more, as fast as it reads
--- a freeze. After a statement, which the trigger gives the rows of: OLD as removed, NEW as added.
+-- a freeze. After a statement, whose trigger names its rows: OLD removed, NEW added; before a TRUNCATE.
 CREATE OR REPLACE FUNCTION reclaim.members_announce() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -10,6 +10,8 @@ BEGIN
     v_users := ARRAY(SELECT DISTINCT user_id FROM added);
   ELSIF TG_OP = 'DELETE' THEN
     v_users := ARRAY(SELECT DISTINCT user_id FROM removed);
+  ELSIF TG_OP = 'TRUNCATE' THEN
+    v_users := ARRAY(SELECT DISTINCT user_id FROM reclaim.customer_members);
   ELSE
     v_users := ARRAY(
       (SELECT user_id FROM (SELECT customer_id, user_id FROM removed EXCEPT SELECT customer_id, user_id FROM added) AS gone)
