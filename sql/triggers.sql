@@ -57,9 +57,20 @@ $$;
 CREATE OR REPLACE TRIGGER billing_subscription_settle BEFORE INSERT ON reclaim.billing_subscriptions
   FOR EACH ROW EXECUTE FUNCTION reclaim.billing_subscription_settle();
 
+CREATE OR REPLACE TRIGGER access_key_changed AFTER UPDATE ON reclaim.access_keys FOR EACH ROW
+  WHEN ((OLD.id, OLD.customer_id, OLD.scope, OLD.expires_at, OLD.key_hash)
+    IS DISTINCT FROM (NEW.id, NEW.customer_id, NEW.scope, NEW.expires_at, NEW.key_hash))
+  EXECUTE FUNCTION reclaim.access_key_ended();
+CREATE OR REPLACE TRIGGER access_key_gone AFTER DELETE ON reclaim.access_keys
+  FOR EACH ROW EXECUTE FUNCTION reclaim.access_key_ended();
+CREATE OR REPLACE TRIGGER access_key_gone_all BEFORE TRUNCATE ON reclaim.access_keys
+  FOR EACH STATEMENT EXECUTE FUNCTION reclaim.access_key_ended();
+CREATE OR REPLACE TRIGGER access_key_notify AFTER UPDATE OF revoked_at ON reclaim.access_keys
+  FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel('reclaim_customers');
 CREATE OR REPLACE TRIGGER access_key_settle BEFORE UPDATE OF revoked_at ON reclaim.access_keys
   FOR EACH ROW EXECUTE FUNCTION reclaim.access_key_settle();
-CREATE OR REPLACE TRIGGER access_key_notify AFTER UPDATE OF revoked_at ON reclaim.access_keys
+
+CREATE OR REPLACE TRIGGER gate_ended_notify AFTER INSERT ON reclaim.gate_ended
   FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel('reclaim_customers');
 
 -- customer_members, before each row, then after the statement; before a TRUNCATE, which has no rows to give.

@@ -217,17 +217,29 @@ static const struct command commands[] = {
      .run = token_command},
     {.name = "key",
      .group = GROUP_CREDENTIALS,
-     .usage = "create|revoke|list [KEY] --customer ID [--name TEXT]",
-     .summary = "API keys of a customer",
+     .usage = "create|rotate|revoke|list [KEY] [--customer ID | --scope SCOPE]",
+     .summary = "API keys of customers and of programs",
      .help =
-         "  create --customer ID  makes a key and prints it alone on standard output, once: only its hash is stored\n"
+         "  create --customer ID  makes a customer's key and prints it alone on standard output, once: only its\n"
+         "                        hash is stored\n"
+         "  create --scope SCOPE  makes a key for a program, which reaches nothing but what its scope names:\n"
+         "                          admin          everything that administrators reach\n"
+         "                          read           everything that administrators can read\n"
+         "                          calls          /v1/calls: for a switch\n"
+         "                          billing        /v1/billing: for a billing service\n"
+         "                          receipts:NAME  receipts of the erasure participant NAME\n"
+         "  rotate KEY            makes another key for the same and prints it; the old one works for --grace longer\n"
          "  revoke KEY            ends a key, given by its id (as `list` and `create` print it) or by the key\n"
          "                        itself; it stops working at every instance at once\n"
          "  revoke --customer ID  ends all keys of the customer\n"
-         "  list --customer ID    id, beginning, name and times of each, the revoked ones too\n"
+         "  list [--customer ID]  id, beginning, scope, name and times of each, the revoked ones too; without\n"
+         "                        --customer those with a scope\n"
          "\n"
          "Keys are hashed under RECLAIM_SECRET_KEY, which must be the servers'.\n",
-     .options = OPTIONS({"--customer", "ID", "whose keys"}, {"--name", "TEXT", "what the key is for, for `list`"}),
+     .options = OPTIONS({"--customer", "ID", "whose keys"}, {"--scope", "SCOPE", "what a program's key reaches"},
+                        {"--expires", "TIME", "how long the new key works, such as 90d; rotate: as long as the old one"},
+                        {"--grace", "TIME", "how long the old key works beside the new one; 24h unless given"},
+                        {"--name", "TEXT", "what the key is for, for `list`"}),
      .words = 2,
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .key_purpose = ACCESS_KEY_PURPOSE,

@@ -139,7 +139,8 @@ void account_delete_handle(struct request *rq, const struct caller *caller, void
     struct billing_request *b = request_about(rq, &delete_account);
     if (!b)
         return;
-    b->call.args[1] = pg_text_or_null(*caller->user_id ? caller->user_id : NULL);
+    const char *actor_id = caller->by_key ? caller->key_id : caller->user_id;
+    b->call.args[1] = pg_text_or_null(*actor_id ? actor_id : NULL);
     b->call.args[2] = pg_text(rq->correlation_id);
     start(b, billing);
 }

@@ -30,7 +30,7 @@ struct set_up {
         *at_switch;
     int64_t cseq; /* -1: none */
     struct str outcome, call;
-    int64_t scheduled_us;
+    struct freeze freeze;
 };
 
 static void read_set_up(struct fields *f, struct set_up *ret);
@@ -97,7 +97,7 @@ static enum err take_result(struct set_up *s, const struct pg_call *rows, int ro
     bool has_call = !pg_is_null(rows, row, 1);
     s->outcome = arena_copy(arena, pg_get(rows, row, 0));
     s->call = has_call ? arena_copy(arena, pg_get(rows, row, 1)) : (struct str){NULL, 0};
-    s->scheduled_us = pg_get_i64(rows, row, 2);
+    s->freeze = freeze_read(rows, row, 2);
     return s->outcome.at && (!has_call || s->call.at) ? OK : ERR_MEMORY;
 }
 
@@ -184,7 +184,7 @@ static enum err run_batch(void *context, struct pg *pg, struct batch_item **item
     if (e)
         return e;
     for (int row = 0; row < rows->rows && !e; row++) {
-        int64_t number = pg_get_i64(rows, row, 3);
+        int64_t number = pg_get_i64(rows, row, 6);
         if (number >= 0 && (size_t)number < count && !pg_is_null(rows, row, 0))
             e = take_result(set_up_of(items[number]), rows, row);
     }
@@ -216,7 +216,7 @@ static void answer(struct db_request *db)
         reply_body(rq, "application/json", s->call);
         reply_send(rq, str_eq(s->outcome, STR("created")) ? 201 : 200);
     } else if (str_eq(s->outcome, STR("frozen"))) {
-        struct caller frozen = {.standing = STANDING_FROZEN, .scheduled_us = s->scheduled_us};
+        struct caller frozen = {.standing = STANDING_FROZEN, .freeze = s->freeze};
         authenticator_refuse_frozen(s->context->authenticator, rq, &frozen);
     } else if (str_eq(s->outcome, STR("deleted"))) {
         reply_refuse(rq, 403, "CUSTOMER_DELETED", "This customer has been deleted and cannot make or take calls.");

@@ -2,27 +2,33 @@
 
 #include "calls/calls.h"
 #include "calls/switches.h"
+#include "gate/frozen_customers.h"
+
+/* The freeze that the refusal of a call tells of; null for other outcomes. */
+#define FREEZE " c.scheduled_us, c.effective_us, c.by_admin, c.held"
+#define FREEZE_JOIN(id)                                                                                                \
+    " LEFT JOIN LATERAL reclaim.customer_freeze(CASE WHEN begun.outcome = 'frozen' THEN " id " END) AS c ON true"
 
 /* Locks the customer and inserts in statements of their own: see sql/functions/calls/call_begin.sql. */
 const struct statement call_begin = {
     .name = "call_begin",
-    .sql = "SELECT outcome, call, scheduled_us FROM reclaim.call_begin($1::uuid, $2, $3,"
-           " $4, $5, $6, $7::int8, $8::uuid, $9::uuid, $10::uuid, $11)",
+    .sql = "SELECT begun.outcome, begun.call," FREEZE " FROM reclaim.call_begin($1::uuid, $2, $3,"
+           " $4, $5, $6, $7::int8, $8::uuid, $9::uuid, $10::uuid, $11) AS begun" FREEZE_JOIN("$1::uuid"),
     .params = 11,
-    .columns = "outcome:text call:text scheduled_us:int8",
+    .columns = "outcome:text call:text " FREEZE_COLUMNS,
 };
 
 /* A batch in the given order; the function takes a new snapshot for each. */
 const struct statement calls_begin = {
     .name = "calls_begin",
     .sql =
-        "SELECT begun.outcome, begun.call, begun.scheduled_us, asked.number FROM pg_catalog.json_to_recordset($1::json)"
+        "SELECT begun.outcome, begun.call," FREEZE ", asked.number FROM pg_catalog.json_to_recordset($1::json)"
         " AS asked (number int8, customer uuid, direction text, source text, destination text, sip_call_id text,"
         " from_tag text, cseq int8, confbridge uuid, switch text)"
         " CROSS JOIN LATERAL reclaim.call_begin(asked.customer, asked.direction, asked.source, asked.destination,"
-        " asked.sip_call_id, asked.from_tag, asked.cseq, NULL, asked.confbridge, NULL, asked.switch) AS begun",
+        " asked.sip_call_id, asked.from_tag, asked.cseq, NULL, asked.confbridge, NULL, asked.switch) AS begun" FREEZE_JOIN("asked.customer"),
     .params = 1,
-    .columns = "outcome:text call:text scheduled_us:int8 number:int8",
+    .columns = "outcome:text call:text " FREEZE_COLUMNS " number:int8",
 };
 
 const struct statement calls_limit_lock_wait = {

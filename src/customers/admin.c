@@ -1,6 +1,4 @@
 /* Freezing, recovering and reading customers, by admins; and what a customer may read of itself. */
-#include <string.h>
-
 #include "api/fields.h"
 #include "api/read.h"
 #include "customers/freeze_http.h"
@@ -57,8 +55,8 @@ void customer_show_handle(struct request *rq, const struct caller *caller, void 
     char id[37];
     if (!request_id(rq, 0, id))
         return;
-    if (caller->admin || strcmp(id, caller->customer_id) == 0)
-        read_one(rq, atomic_load(&context->pool), caller->admin ? &customer_show_to_admin : &customer_show, id,
+    if (caller_sees(caller, id))
+        read_one(rq, atomic_load(&context->pool), caller_sees_all(caller) ? &customer_show_to_admin : &customer_show, id,
                  "CUSTOMER_NOT_FOUND", "There is no customer with this id.");
     else if (caller->standing == STANDING_FROZEN)
         authenticator_refuse_frozen(context->authenticator, rq, caller);

@@ -24,9 +24,9 @@ void customers_close(struct customers *context)
 struct actor actor_of(struct request *rq, const struct caller *caller)
 {
     const char *id = caller->by_key ? caller->key_id : caller->user_id;
-    return (struct actor){.kind = caller->by_key  ? "key"
-                                  : caller->admin ? "admin"
-                                                  : "owner",
+    return (struct actor){.kind = caller->admin    ? "admin"
+                                  : caller->by_key ? "key"
+                                                   : "owner",
                           .id = *id ? id : NULL,
                           .correlation_id = rq->correlation_id};
 }

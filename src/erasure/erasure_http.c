@@ -1,6 +1,4 @@
 /* The ledger of an erasure, the preview of one, and receipts of remote participants; over HTTP. */
-#include <string.h>
-
 #include "api/db_request.h"
 #include "api/fields.h"
 #include "erasure/cascade.h"
@@ -35,7 +33,7 @@ void erasure_show_handle(struct request *rq, const struct caller *caller, void *
     struct erasure_request *x = db_request_new(rq, sizeof *x, read_ledger, answer_ledger);
     if (!x || !request_id(rq, 0, x->id))
         return;
-    if (!caller->admin && strcmp(x->id, caller->customer_id) != 0) {
+    if (!caller_sees(caller, x->id)) {
         if (caller->standing == STANDING_FROZEN)
             authenticator_refuse_frozen(context->authenticator, rq, caller);
         else
@@ -82,8 +80,11 @@ static void answer_ledger(struct db_request *db)
 /* POST /v1/customers/{id}/erasure/{participant}. 1. On the loop. */
 void erasure_receipt_handle(struct request *rq, const struct caller *caller, void *cascade)
 {
-    (void)caller;
     struct cascade *context = cascade;
+    if (caller->scope == SCOPE_RECEIPTS && !str_eq(rq->params[1], str_of(caller->participant))) {
+        reply_refuse(rq, 403, "FORBIDDEN", "This key is for the receipts of another participant.");
+        return;
+    }
     struct erasure_request *x = db_request_new(rq, sizeof *x, store_receipt, answer_receipt);
     if (x && request_id(rq, 0, x->id) && read_receipt(rq, x))
         db_request_start(&x->db, atomic_load(&context->pool));

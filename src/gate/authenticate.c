@@ -7,8 +7,10 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "gate/credential_cache.h"
+#include "gate/look_up.h"
 
 #define ASK_NS (5 * NS_PER_S)
+#define AFTER_HOLD_US (7 * 86400 * INT64_C(1000000))
 
 struct authenticator {
     const struct digest *key_hasher;
@@ -16,42 +18,16 @@ struct authenticator {
     struct credential_cache *credentials;
     _Atomic(struct frozen_customers *) frozen; /* both NULL until the database is ready */
     _Atomic(struct pool *) pool;
-    _Atomic int64_t grace_ms;
 };
 
-#define CUSTOMER                                                                                                       \
-    "c.id AS customer_id, c.status::text AS status,"                                                                   \
-    " (extract(epoch FROM c.tm_deletion_scheduled) * 1000000)::bigint AS scheduled_us"
-
-/* The owner's customer that is not deleted, else a deleted one: the reply differs from that for an owner without
- * any. */
-static const struct statement customer_of_owner = {
-    .name = "customer_of_owner",
-    .sql = "SELECT " CUSTOMER " FROM reclaim.customer_customers c WHERE c.owner_user_id = $1::uuid"
-           " ORDER BY c.status = 'deleted', c.tm_create DESC NULLS LAST LIMIT 1",
-    .params = 1,
-    .columns = "customer_id:uuid status:text scheduled_us:int8",
+/* The key in X-API-Key of a request that has a bearer too. */
+struct second_credential {
+    struct digest credential;
+    char key_hash[DIGEST_HEX_LEN + 1];
+    bool first_is_known;
+    bool first_from_memory;
+    struct caller first;
 };
-
-static const struct statement customer_of_key = {
-    .name = "customer_of_key",
-    .sql = "SELECT " CUSTOMER ", k.id AS key_id FROM reclaim.access_keys k"
-           " JOIN reclaim.customer_customers c ON c.id = k.customer_id WHERE k.key_hash = $1 AND k.revoked_at IS NULL",
-    .params = 1,
-    .columns = "customer_id:uuid status:text scheduled_us:int8 key_id:uuid",
-};
-
-/* At most one update a minute, so that a key in heavy use does not mean as many row versions. */
-static const struct statement touch_key = {
-    .name = "touch_key",
-    .sql = "UPDATE reclaim.access_keys SET last_used_at = pg_catalog.now() WHERE key_hash = $1 AND revoked_at IS NULL"
-           " AND (last_used_at IS NULL OR last_used_at < pg_catalog.now() - interval '1 minute')",
-    .params = 1,
-    .columns = "",
-};
-
-const struct statement *const authenticate_statements[] = {&customer_of_owner, &customer_of_key, &touch_key};
-const size_t authenticate_statement_count = COUNT_OF(authenticate_statements);
 
 struct authenticator *authenticator_new(const struct authenticator_config *config)
 {
@@ -85,14 +61,19 @@ void authenticator_free(struct authenticator *authenticator)
     free(authenticator);
 }
 
-void authenticator_set_grace(struct authenticator *authenticator, int64_t grace_ms)
-{
-    atomic_store(&authenticator->grace_ms, grace_ms);
-}
-
 void authenticator_set_tokens(struct authenticator *authenticator, const struct jwt_keys *tokens)
 {
     atomic_store(&authenticator->tokens, tokens);
+}
+
+bool caller_sees_all(const struct caller *caller)
+{
+    return caller->admin || caller->scope == SCOPE_READ;
+}
+
+bool caller_sees(const struct caller *caller, const char *customer_id)
+{
+    return caller_sees_all(caller) || strcmp(customer_id, caller->customer_id) == 0;
 }
 
 /* --- verdicts --- */
@@ -110,20 +91,42 @@ static void refuse_credential(struct authentication *q, const char *code, const 
     answer(q, CALLER_REFUSED);
 }
 
+static void check_second(struct authentication *q);
+
 /* Only a deleted customer is refused here; `answered` decides about the others. */
 static void finish(struct authentication *q)
 {
-    if (q->caller.standing == STANDING_DELETED && !q->caller.admin)
+    struct caller *c = &q->caller;
+    if (c->standing == STANDING_DELETED && !c->admin) {
         refuse_credential(q, "ACCOUNT_DELETED", "The account behind these credentials was deleted.");
+        return;
+    }
+    if (q->chooses && c->by_key && strcmp(c->customer_id, q->choice) != 0) {
+        c->customer_id[0] = '\0';
+        c->standing = STANDING_NONE;
+    }
+    if (q->second)
+        check_second(q);
     else
         answer(q, CALLER_KNOWN);
 }
 
 /* --- from the cache --- */
 
-static struct digest digest_of_user(const char *user_id)
+/* Of a credential together with the customer that the request chose. */
+static struct digest digest_with_choice(const struct authentication *q, struct digest credential)
 {
-    return digest_quick(str_of(user_id));
+    char both[DIGEST_LEN + sizeof q->choice];
+    if (!q->chooses)
+        return credential;
+    memcpy(both, credential.bytes, DIGEST_LEN);
+    memcpy(both + DIGEST_LEN, q->choice, sizeof q->choice);
+    return digest_quick((struct str){both, sizeof both});
+}
+
+static struct digest digest_of_user(const struct authentication *q)
+{
+    return digest_with_choice(q, digest_quick(str_of(q->caller.user_id)));
 }
 
 /* False if the credential is not cached or the lease has expired. `by` is the credential's digest, or that of the
@@ -133,23 +136,28 @@ static bool find_in_cache(struct authentication *q, enum credential_kind kind, c
     struct frozen_customers *frozen = atomic_load(&q->authenticator->frozen);
     struct cached_credential as;
     struct caller *c = &q->caller;
-    if (!frozen)
+    if (!frozen || q->skips_cache)
         return false;
     uint64_t mark = frozen_customers_mark(frozen);
     if (!credential_cache_find(q->authenticator->credentials, kind, by, q->asked_ns, &as))
         return false;
-    enum frozen_answer is = frozen_customers_find(frozen, mark, as.customer, q->asked_ns, &c->scheduled_us);
+    enum frozen_answer is = frozen_customers_find(frozen, mark, as.customer, q->asked_ns, &c->freeze);
     if (is == FROZEN_UNSURE)
         return false;
 
-    c->standing = is == FROZEN_IS ? STANDING_FROZEN : STANDING_ACTIVE;
-    customer_id_write(as.customer, c->customer_id);
+    c->scope = (enum key_scope)as.scope;
+    if (c->scope == SCOPE_CUSTOMER) {
+        c->standing = is == FROZEN_IS ? STANDING_FROZEN : STANDING_ACTIVE;
+        customer_id_write(as.customer, c->customer_id);
+    }
+    c->is_owner = as.is_owner;
+    c->has_several = as.has_several;
     if (kind == CREDENTIAL_KEY)
         customer_id_write(as.id, c->key_id);
-    if (kind == CREDENTIAL_TOKEN) {
+    if (kind == CREDENTIAL_TOKEN)
         customer_id_write(as.id, c->user_id);
+    if (kind != CREDENTIAL_USER)
         c->admin = as.admin;
-    }
     q->from_memory = true;
     return true;
 }
@@ -157,48 +165,43 @@ static bool find_in_cache(struct authentication *q, enum credential_kind kind, c
 static void add_to_cache(const struct authentication *q)
 {
     const struct caller *c = &q->caller;
-    struct cached_credential as = {.admin = c->admin};
-    if (customer_id_parse(str_of(c->customer_id), &as.customer) ||
-        customer_id_parse(str_of(c->by_key ? c->key_id : c->user_id), &as.id))
+    struct cached_credential as = {.admin = c->admin,
+                                   .is_owner = c->is_owner,
+                                   .has_several = c->has_several,
+                                   .scope = (uint8_t)c->scope};
+    if ((c->scope == SCOPE_CUSTOMER && customer_id_parse(str_of(c->customer_id), &as.customer)) ||
+        customer_id_parse(str_of(c->by_key ? c->key_id : c->user_id), &as.id) ||
+        (*c->session && customer_id_parse(str_of(c->session), &as.session)))
         return;
     credential_cache_add(q->authenticator->credentials, q->kind, &q->credential, &as, q->asked_ns, q->until_ns);
     if (c->by_key || q->from_memory)
         return;
-    struct digest user = digest_of_user(c->user_id);
+    struct digest user = digest_of_user(q);
     as.admin = false; /* depends on the token, not on the user */
+    as.session = (struct customer_id){0, 0};
     credential_cache_add(q->authenticator->credentials, CREDENTIAL_USER, &user, &as, q->asked_ns, INT64_MAX);
 }
 
 /* --- from the database, on a worker --- */
 
-static void read_customer(struct caller *c, const struct pg_call *found)
-{
-    struct str status = pg_get(found, 0, 1);
-    c->standing = STANDING_NONE;
-    if (found->rows == 0 || str_copy(pg_get(found, 0, 0), c->customer_id, sizeof c->customer_id))
-        return;
-    c->scheduled_us = pg_get_i64(found, 0, 2);
-    c->standing = str_eq(status, STR("active"))   ? STANDING_ACTIVE
-                  : str_eq(status, STR("frozen")) ? STANDING_FROZEN
-                                                  : STANDING_DELETED;
-}
-
 static enum err look_up(struct job *job, struct pg *pg)
 {
     struct authentication *q = OWNER_OF(job, struct authentication, job);
-    struct caller *c = &q->caller;
-    struct pg_call calls[] = {{.ask = c->by_key ? &customer_of_key : &customer_of_owner,
-                               .args = {pg_text(c->by_key ? q->key_hash : c->user_id)}},
-                              {.ask = &touch_key, .args = {pg_text(q->key_hash)}}};
-    const struct pg_call *found = &calls[0];
     q->asked_ns = clock_ns();
-    enum err e = pg_trip(pg, calls, c->by_key ? 2 : 1, job->deadline_ns);
-    if (e)
-        return e;
-    read_customer(c, found);
-    if (c->by_key && found->rows)
-        return str_copy(pg_get(found, 0, 3), c->key_id, sizeof c->key_id);
-    return OK;
+    if (!q->caller.by_key)
+        return look_up_user(pg, q->chooses ? q->choice : NULL, job->deadline_ns, &q->caller);
+    int64_t left_us = INT64_MAX;
+    enum err e = look_up_key(pg, q->key_hash, job->deadline_ns, &q->caller, &left_us);
+    if (!e && left_us != INT64_MAX)
+        q->until_ns = q->asked_ns + left_us * NS_PER_US;
+    return e;
+}
+
+/* Receipts' keys are few and write once an erasure: they are not cached, since the participant has no place there. */
+static bool is_cacheable(const struct caller *c)
+{
+    return c->scope == SCOPE_CUSTOMER ? c->standing == STANDING_ACTIVE || c->standing == STANDING_FROZEN
+                                      : c->scope != SCOPE_RECEIPTS;
 }
 
 static void looked_up(struct job *job, enum err e)
@@ -210,11 +213,15 @@ static void looked_up(struct job *job, enum err e)
         answer(q, CALLER_UNSURE);
         return;
     }
-    if (c->by_key && c->standing == STANDING_NONE) {
+    if (c->by_key && !*c->key_id) {
         refuse_credential(q, "INVALID_API_KEY", "The API key is unknown or was revoked.");
         return;
     }
-    if (c->standing == STANDING_ACTIVE || c->standing == STANDING_FROZEN)
+    if (c->by_key && q->until_ns <= q->asked_ns) {
+        refuse_credential(q, "API_KEY_EXPIRED", "The API key has expired.");
+        return;
+    }
+    if (is_cacheable(c))
         add_to_cache(q);
     finish(q);
 }
@@ -234,20 +241,81 @@ static void ask_database(const struct authentication *shown)
 
 /* --- the request's credentials --- */
 
-static void authenticate_key(struct authentication *q, struct str key)
+/* The credential is that of a key; true if it is cached. */
+static bool find_key(struct authentication *q, const struct digest *credential)
 {
     q->kind = CREDENTIAL_KEY;
     q->caller.by_key = true;
     q->until_ns = INT64_MAX;
-    q->credential = digest_quick(key);
-    if (find_in_cache(q, CREDENTIAL_KEY, &q->credential)) {
+    q->credential = *credential;
+    return find_in_cache(q, CREDENTIAL_KEY, &q->credential);
+}
+
+static void refuse_malformed_key(struct authentication *q)
+{
+    refuse_credential(q, "INVALID_API_KEY", "The API key is malformed.");
+}
+
+static void authenticate_key(struct authentication *q, struct str key)
+{
+    struct digest credential = digest_quick(key);
+    if (find_key(q, &credential)) {
         finish(q);
     } else if (access_key_is_one(key)) {
         access_key_hash(q->authenticator->key_hasher, key, q->key_hash);
         ask_database(q);
     } else {
-        refuse_credential(q, "INVALID_API_KEY", "The API key is malformed.");
+        refuse_malformed_key(q);
     }
+}
+
+/* Both are of one customer, or both of an administrator, or the same key. */
+static bool mean_the_same(const struct caller *a, const struct caller *b)
+{
+    return (*a->customer_id && strcmp(a->customer_id, b->customer_id) == 0) || (a->admin && b->admin) ||
+           (*a->key_id && strcmp(a->key_id, b->key_id) == 0);
+}
+
+/* Called when the bearer is known, and again when the key is; on the loop or on a worker. */
+static void check_second(struct authentication *q)
+{
+    struct second_credential *s = q->second;
+    if (!s->first_is_known) {
+        s->first = q->caller;
+        s->first_is_known = true;
+        s->first_from_memory = q->from_memory;
+        q->caller = (struct caller){.by_key = true};
+        q->from_memory = false;
+        memcpy(q->key_hash, s->key_hash, sizeof q->key_hash);
+        if (find_key(q, &s->credential))
+            finish(q);
+        else
+            ask_database(q);
+        return;
+    }
+    q->from_memory = q->from_memory && s->first_from_memory;
+    if (!mean_the_same(&s->first, &q->caller)) {
+        refuse_credential(q, "CREDENTIALS_DIFFER", "The bearer and the API key do not belong to the same customer.");
+        return;
+    }
+    q->caller = s->first;
+    answer(q, CALLER_KNOWN);
+}
+
+/* False after a refusal. */
+static bool keep_second(struct authentication *q, struct str key)
+{
+    if (!access_key_is_one(key)) {
+        refuse_malformed_key(q);
+        return false;
+    }
+    if (!(q->second = request_work(q->rq, sizeof *q->second))) {
+        answer(q, CALLER_UNSURE);
+        return false;
+    }
+    q->second->credential = digest_quick(key);
+    access_key_hash(q->authenticator->key_hasher, key, q->second->key_hash);
+    return true;
 }
 
 /* Converts an instant of the wall clock into one of the monotonic clock, at most CREDENTIAL_CACHE_NS from now. */
@@ -287,7 +355,7 @@ static void authenticate_token(struct authentication *q, struct str token)
     const struct jwt_keys *keys = atomic_load(&q->authenticator->tokens);
     q->kind = CREDENTIAL_TOKEN;
     if (token.len <= JWT_MAX) {
-        q->credential = digest_of_token(token, keys);
+        q->credential = digest_with_choice(q, digest_of_token(token, keys));
         if (find_in_cache(q, CREDENTIAL_TOKEN, &q->credential)) {
             finish(q);
             return;
@@ -295,13 +363,14 @@ static void authenticate_token(struct authentication *q, struct str token)
     }
     if (!verify(q, keys, token))
         return;
-    if (!q->caller.user_id[0]) { /* a service's token: no user to look up */
+    if (!q->caller.user_id[0] || q->choice_is_malformed) { /* a service's token: no user to look up */
         q->from_memory = true;
         finish(q);
         return;
     }
-    struct digest user = digest_of_user(q->caller.user_id);
-    if (find_in_cache(q, CREDENTIAL_USER, &user)) {
+    struct digest user = digest_of_user(q);
+    /* Whether a session goes on is not known of its user. */
+    if (!*q->caller.session && find_in_cache(q, CREDENTIAL_USER, &user)) {
         add_to_cache(q);
         finish(q);
     } else {
@@ -309,17 +378,38 @@ static void authenticate_token(struct authentication *q, struct str token)
     }
 }
 
+/* In lower case, as it is written everywhere else. */
+static void read_choice(struct authentication *q, struct str text)
+{
+    struct customer_id id;
+    q->chooses = true;
+    if (customer_id_parse(text, &id))
+        q->choice_is_malformed = true;
+    else
+        customer_id_write(id, q->choice);
+}
+
 void authenticate(struct authenticator *authenticator, struct authentication *q)
 {
     struct str shown = request_header(q->rq, "Authorization"), key = request_header(q->rq, "X-API-Key");
+    struct str choice = request_header(q->rq, "X-Reclaim-Customer");
     q->authenticator = authenticator;
     q->asked_ns = clock_ns();
-    if (shown.len > 7 && str_eq_nocase((struct str){shown.at, 7}, STR("Bearer ")))
-        authenticate_token(q, str_trim((struct str){shown.at + 7, shown.len - 7}));
-    else if (key.at)
+    if (choice.at)
+        read_choice(q, str_trim(choice));
+    if (shown.len > 7 && str_eq_nocase((struct str){shown.at, 7}, STR("Bearer "))) {
+        struct str bearer = str_trim((struct str){shown.at + 7, shown.len - 7});
+        if (key.at && !keep_second(q, str_trim(key)))
+            return;
+        if (access_key_begins(bearer))
+            authenticate_key(q, bearer);
+        else
+            authenticate_token(q, bearer);
+    } else if (key.at) {
         authenticate_key(q, str_trim(key));
-    else
+    } else {
         answer(q, CALLER_HAS_NONE);
+    }
 }
 
 /* --- refusals --- */
@@ -331,7 +421,9 @@ int authentication_write_refusal(struct request *rq, const struct authentication
         reply_error(rq, "UNAVAILABLE", "Reclaim cannot check the credentials at the moment. Please try again.");
         return 503;
     case CALLER_KNOWN:
-        reply_error(rq, "NO_CUSTOMER", "No customer belongs to these credentials.");
+        reply_error(rq, "NO_CUSTOMER",
+                    q->chooses ? "These credentials do not belong to the customer in X-Reclaim-Customer."
+                               : "No customer belongs to these credentials.");
         return 403;
     case CALLER_HAS_NONE:
         reply_header(rq, "WWW-Authenticate", "Bearer");
@@ -350,16 +442,25 @@ void authentication_refuse(struct request *rq, const struct authentication *q)
     reply_send(rq, authentication_write_refusal(rq, q));
 }
 
+/* The promised date. One that a legal hold has outlasted is moved when the hold is lifted, to this long from then. */
+static int64_t earliest_deletion_us(struct authenticator *authenticator, const struct freeze *freeze)
+{
+    struct frozen_customers *frozen = atomic_load(&authenticator->frozen);
+    int64_t now_us = frozen ? frozen_customers_now_us(frozen) : clock_wall_us();
+    int64_t promised_us = (int64_t)freeze->effective_us;
+    return freeze->held && promised_us < now_us ? now_us + AFTER_HOLD_US : promised_us;
+}
+
 int authenticator_write_frozen(struct authenticator *authenticator, struct request *rq, const struct caller *caller)
 {
     char scheduled[28], effective[28];
-    clock_format_us(caller->scheduled_us, scheduled);
-    clock_format_us(caller->scheduled_us + atomic_load(&authenticator->grace_ms) * 1000, effective);
+    clock_format_us(caller->freeze.scheduled_us, scheduled);
+    clock_format_us(earliest_deletion_us(authenticator, &caller->freeze), effective);
     struct str body = arena_printf(rq->arena,
                                    "{\"error\":\"DELETION_SCHEDULED\",\"message\":\"Account deletion scheduled\","
                                    "\"deletion_scheduled_at\":\"%s\",\"deletion_effective_at\":\"%s\","
-                                   "\"recovery_endpoint\":\"DELETE /auth/unregister\"}",
-                                   scheduled, effective);
+                                   "\"recovery_endpoint\":\"%s\"}",
+                                   scheduled, effective, caller->freeze.by_admin ? "" : "DELETE /auth/unregister");
     reply_body(rq, "application/json", body);
     return 403;
 }
@@ -367,55 +468,4 @@ int authenticator_write_frozen(struct authenticator *authenticator, struct reque
 void authenticator_refuse_frozen(struct authenticator *authenticator, struct request *rq, const struct caller *caller)
 {
     reply_send(rq, authenticator_write_frozen(authenticator, rq, caller));
-}
-
-/* --- the guard of a route --- */
-
-/* The handler may keep the caller: it is copied into the request's work. */
-static void call_handler(struct request *rq, const struct guarded *route, const struct caller *c)
-{
-    struct caller *kept = request_work(rq, sizeof *kept);
-    if (!kept) {
-        reply_fault(rq, ERR_MEMORY);
-        return;
-    }
-    *kept = *c;
-    route->handle(rq, kept, route->context);
-}
-
-static bool is_admitted(const struct guarded *route, const struct caller *c)
-{
-    if (c->admin && route->admits & ADMITS_ADMIN)
-        return true;
-    bool standing = c->standing == STANDING_ACTIVE || (c->standing == STANDING_FROZEN && route->admits & ADMITS_FROZEN);
-    return standing && route->admits & ADMITS_CUSTOMER;
-}
-
-static void guard_decide(struct authentication *q)
-{
-    struct request *rq = q->rq;
-    const struct guarded *route = rq->route->context;
-    const struct caller *c = &q->caller;
-    bool known = q->verdict == CALLER_KNOWN;
-    if (known && is_admitted(route, c))
-        call_handler(rq, route, c);
-    else if (known && c->standing == STANDING_FROZEN && !(route->admits & ADMITS_FROZEN))
-        authenticator_refuse_frozen(route->authenticator, rq, c);
-    else if (known && !(route->admits & ADMITS_CUSTOMER))
-        reply_refuse(rq, 403, "FORBIDDEN", "Only administrators may do this.");
-    else
-        authentication_refuse(rq, q);
-}
-
-void authenticate_guarded(struct request *rq)
-{
-    const struct guarded *route = rq->route->context;
-    struct authentication q = {.rq = rq, .answered = guard_decide};
-    struct str body = rq->body.len ? arena_copy(rq->arena, rq->body) : STR("");
-    if (!body.at) {
-        reply_fault(rq, ERR_FULL);
-        return;
-    }
-    rq->body = body;
-    authenticate(route->authenticator, &q);
 }

@@ -14,14 +14,23 @@
 #include "pg/pool.h"
 
 struct caller {
-    bool admin;           /* service_role, or app_metadata.role admin */
-    bool by_key;          /* came with an API key, not with a token */
+    bool admin;            /* service_role, app_metadata.role admin, or a key of scope admin */
+    bool by_key;           /* came with an API key, not with a token */
+    bool is_owner;         /* of the customer; false for its members, and for keys */
+    bool has_several;      /* further customers that are not deleted, and the request does not choose one */
+    enum key_scope scope;  /* of a key; SCOPE_CUSTOMER for tokens */
+    char participant[KEY_PARTICIPANT_MAX + 1]; /* with SCOPE_RECEIPTS */
     char user_id[37];     /* the token's sub; "" for API keys and tokens without sub */
+    char session[37];     /* the token's session; "" without one */
     char key_id[37];      /* reclaim.access_keys.id; "" for tokens */
     char customer_id[37]; /* "" without a customer */
     enum standing_of { STANDING_NONE, STANDING_ACTIVE, STANDING_FROZEN, STANDING_DELETED } standing;
-    int64_t scheduled_us; /* if frozen: when the deletion was requested, wall clock */
+    struct freeze freeze; /* if frozen */
 };
+
+/* Whether a caller may read what is kept of this customer. */
+bool caller_sees(const struct caller *caller, const char *customer_id);
+bool caller_sees_all(const struct caller *caller); /* admins, and keys of scope read */
 
 struct authenticator_config {
     const struct jwt_keys *tokens;   /* see authenticator_set_tokens(); NULL: every token is refused */
@@ -35,7 +44,6 @@ struct authenticator *authenticator_new(const struct authenticator_config *confi
 enum err authenticator_open(struct authenticator *authenticator, const char *direct_url, struct pool *pool,
                             struct why *why) MUST_CHECK;
 void authenticator_free(struct authenticator *authenticator); /* after the last request and pool_stop; NULL is fine */
-void authenticator_set_grace(struct authenticator *authenticator, int64_t grace_ms); /* for "deletion_effective_at" */
 /* Replaces the keys for tokens. Tokens accepted before are verified again. Both sets must stay valid until
  * authenticator_free(). */
 void authenticator_set_tokens(struct authenticator *authenticator, const struct jwt_keys *tokens);
@@ -55,18 +63,23 @@ struct authentication {
     const char *code, *message; /* for the 401; constants */
     /* Called on the loop before authenticate() returns, or later on a worker. */
     void (*answered)(struct authentication *q);
-    bool from_memory; /* the database was not asked */
+    bool skips_cache;         /* set before: the database is asked in any case */
+    bool from_memory;         /* the database was not asked */
+    bool chooses;             /* X-Reclaim-Customer was sent */
+    bool choice_is_malformed; /* it is not a UUID: the caller is without a customer */
     /* Private to authenticate.c: */
     struct authenticator *authenticator;
     struct job job;
+    char choice[37]; /* the customer in X-Reclaim-Customer */
     enum credential_kind kind;
-    struct digest credential; /* of the token or API key */
+    struct digest credential; /* of the token or API key, and of the choice */
     char key_hash[DIGEST_HEX_LEN + 1];
-    int64_t asked_ns, until_ns; /* start of the look-up; end of the cache entry */
+    int64_t asked_ns, until_ns;       /* start of the look-up; end of the cache entry */
+    struct second_credential *second; /* NULL: there is one credential only */
 };
 
-/* Reads the request's credentials; on the loop. Set rq and answered before. "Authorization: Bearer" takes
- * precedence over "X-API-Key". */
+/* Reads the request's credentials; on the loop. Set rq and answered before. A bearer that begins as API keys do is one.
+ * With "Authorization: Bearer" and "X-API-Key" both must be good and mean the same; the caller is that of the bearer. */
 void authenticate(struct authenticator *authenticator, struct authentication *q);
 /* Send the refusal: 401, 403 DELETION_SCHEDULED, 403 NO_CUSTOMER or 503. */
 void authentication_refuse(struct request *rq, const struct authentication *q);
@@ -75,23 +88,7 @@ void authenticator_refuse_frozen(struct authenticator *authenticator, struct req
 int authentication_write_refusal(struct request *rq, const struct authentication *q);
 int authenticator_write_frozen(struct authenticator *authenticator, struct request *rq, const struct caller *caller);
 
-/* A route that requires credentials: its handler is authenticate_guarded(), its context a struct guarded. Refusals
- * are sent here. Otherwise `handle` is called, on the loop or on a worker, with the body in the request's arena and
- * a `caller` that is valid as long as the request's work. It must not block. */
-enum {
-    ADMITS_ADMIN = 1,
-    ADMITS_CUSTOMER = 2, /* any caller with a customer that is not deleted */
-    ADMITS_FROZEN = 4,   /* also if that customer is frozen */
-};
-struct guarded {
-    struct authenticator *authenticator;
-    unsigned admits;
-    void (*handle)(struct request *rq, const struct caller *caller, void *context);
-    void *context;
-};
-void authenticate_guarded(struct request *rq);
-
-extern const struct statement *const authenticate_statements[];
-extern const size_t authenticate_statement_count;
+extern const struct statement *const look_up_statements[];
+extern const size_t look_up_statement_count;
 
 #endif

@@ -41,22 +41,31 @@ void credential_cache_add(struct credential_cache *credentials, enum credential_
     expiring_cache_put(credentials->cache, (int)kind, by, as, asked_ns, until_ns < most_ns ? until_ns : most_ns);
 }
 
+/* NULL for those that are empty: nearly always all but one are, and there are many entries to look at. */
 struct removed {
-    struct customer_set *customers, *keys;
+    struct customer_set *ended[ENDED_KINDS];
 };
+
+static bool is_in(struct customer_set *set, struct customer_id id)
+{
+    return set && customer_set_has(set, id);
+}
 
 static bool is_removed(void *context, int kind, const void *value)
 {
     const struct removed *removed = context;
     const struct cached_credential *as = value;
-    int64_t ignored;
-    return customer_set_find(removed->customers, as->customer, &ignored) ||
-           (kind == CREDENTIAL_KEY && customer_set_find(removed->keys, as->id, &ignored));
+    bool is_key = kind == CREDENTIAL_KEY;
+    return is_in(removed->ended[ENDED_CUSTOMER], as->customer) ||
+           is_in(removed->ended[is_key ? ENDED_KEY : ENDED_USER], as->id) ||
+           (kind == CREDENTIAL_TOKEN && is_in(removed->ended[ENDED_SESSION], as->session));
 }
 
-void credential_cache_remove(struct credential_cache *credentials, struct customer_set *customers,
-                             struct customer_set *keys)
+void credential_cache_remove(struct credential_cache *credentials, struct customer_set *const ended[ENDED_KINDS])
 {
-    struct removed removed = {customers, keys};
-    expiring_cache_remove_where(credentials->cache, customers ? is_removed : NULL, &removed);
+    struct removed removed = {{NULL}};
+    for (int kind = 0; ended && kind < ENDED_KINDS; kind++)
+        if (customer_set_count(ended[kind]))
+            removed.ended[kind] = ended[kind];
+    expiring_cache_remove_where(credentials->cache, ended ? is_removed : NULL, &removed);
 }

@@ -10,10 +10,11 @@
 
 struct slot {
     struct customer_id id;
-    int64_t at_us; /* 0: free */
+    struct freeze freeze; /* scheduled_us 0: free */
 };
+_Static_assert(sizeof(struct slot) == 32, "two slots a cache line");
 
-/* Open addressing with linear probing. A table that is three quarters full grows by half, and is then half full. */
+/* Open addressing with linear probing. A table that is three quarters full grows by a third, and is then 9/16 full. */
 struct table {
     struct slot *slots;
     size_t capacity, count;
@@ -76,7 +77,7 @@ static size_t home_of(const struct table *t, struct customer_id id)
 static struct slot *find_slot(const struct table *t, struct customer_id id)
 {
     size_t at = home_of(t, id);
-    while (t->slots[at].at_us && !same(t->slots[at].id, id))
+    while (t->slots[at].freeze.scheduled_us && !same(t->slots[at].id, id))
         at = at + 1 < t->capacity ? at + 1 : 0;
     return &t->slots[at];
 }
@@ -117,14 +118,20 @@ void customer_set_free(struct customer_set *set)
     free(set);
 }
 
-bool customer_set_find(struct customer_set *set, struct customer_id id, int64_t *ret_at_us)
+bool customer_set_find(struct customer_set *set, struct customer_id id, struct freeze *ret)
 {
     pthread_rwlock_rdlock(&set->lock);
-    int64_t at_us = find_slot(&set->table, id)->at_us;
+    struct freeze freeze = find_slot(&set->table, id)->freeze;
     pthread_rwlock_unlock(&set->lock);
-    if (at_us)
-        *ret_at_us = at_us;
-    return at_us != 0;
+    if (freeze.scheduled_us)
+        *ret = freeze;
+    return freeze.scheduled_us != 0;
+}
+
+bool customer_set_has(struct customer_set *set, struct customer_id id)
+{
+    struct freeze ignored;
+    return customer_set_find(set, id, &ignored);
 }
 
 size_t customer_set_count(struct customer_set *set)
@@ -160,27 +167,33 @@ static enum err resize(struct customer_set *set, size_t capacity)
     if (e)
         return e;
     for (size_t i = 0; i < set->table.capacity; i++)
-        if (set->table.slots[i].at_us)
+        if (set->table.slots[i].freeze.scheduled_us)
             *find_slot(&fresh, set->table.slots[i].id) = set->table.slots[i];
     fresh.count = set->table.count;
     install_table(set, fresh);
     return OK;
 }
 
-enum err customer_set_put(struct customer_set *set, struct customer_id id, int64_t at_us)
+enum err customer_set_put(struct customer_set *set, struct customer_id id, struct freeze freeze)
 {
     struct table *t = &set->table;
     if (t->count + 1 > t->capacity / 4 * 3) {
-        enum err e = resize(set, t->capacity + t->capacity / 2);
+        enum err e = resize(set, t->capacity + t->capacity / 3);
         if (e)
             return e;
     }
     struct slot *slot = find_slot(t, id);
     pthread_rwlock_wrlock(&set->lock);
-    t->count += !slot->at_us;
-    *slot = (struct slot){id, at_us ? at_us : 1};
+    t->count += !slot->freeze.scheduled_us;
+    *slot = (struct slot){id, freeze};
+    slot->freeze.scheduled_us += !freeze.scheduled_us;
     pthread_rwlock_unlock(&set->lock);
     return OK;
+}
+
+enum err customer_set_add(struct customer_set *set, struct customer_id id)
+{
+    return customer_set_put(set, id, (struct freeze){.scheduled_us = 1});
 }
 
 /* Moves later entries of the probe sequence up, so that no search for them ends at the freed slot. */
@@ -188,7 +201,7 @@ static void close_gap(struct table *t, size_t gap)
 {
     for (size_t at = gap;;) {
         at = at + 1 < t->capacity ? at + 1 : 0;
-        if (!t->slots[at].at_us)
+        if (!t->slots[at].freeze.scheduled_us)
             break;
         size_t home = home_of(t, t->slots[at].id);
         size_t from_home = at >= home ? at - home : at + t->capacity - home;
@@ -198,14 +211,14 @@ static void close_gap(struct table *t, size_t gap)
             gap = at;
         }
     }
-    t->slots[gap] = (struct slot){{0, 0}, 0};
+    t->slots[gap] = (struct slot){.id = {0, 0}};
 }
 
 void customer_set_remove(struct customer_set *set, struct customer_id id)
 {
     struct table *t = &set->table;
     struct slot *slot = find_slot(t, id);
-    if (!slot->at_us)
+    if (!slot->freeze.scheduled_us)
         return;
     pthread_rwlock_wrlock(&set->lock);
     close_gap(t, (size_t)(slot - t->slots));

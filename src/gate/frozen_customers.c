@@ -40,6 +40,7 @@ struct frozen_customers {
     int stop_fd; /* readable once frozen_customers_stop() is called */
     pthread_t thread;
     _Atomic int64_t began_ns;  /* start of the last completed read; NEVER before the first */
+    _Atomic int64_t ahead_us;  /* of the wall clock: reclaim.now() */
     _Atomic uint64_t removals; /* odd while entries are removed from the set and the credential cache */
 
     /* Used by the thread only: */
@@ -58,42 +59,46 @@ static const struct statement frozen_snapshot = {
     .columns = "snapshot:text",
 };
 
-#define SCHEDULED_US "(extract(epoch FROM c.tm_deletion_scheduled) * 1000000)::bigint"
-
 static const struct statement frozen_page = {
     .name = "frozen_page",
     .sql =
-        "SELECT c.id, " SCHEDULED_US " AS scheduled_us, c.frozen_api_at IS NULL AS unnoted"
+        "SELECT c.id, c.frozen_api_at IS NULL AS unnoted, " FREEZE_OF_C
         " FROM reclaim.customer_customers c WHERE c.status = 'frozen' AND c.id > $1::uuid ORDER BY c.id LIMIT $2::int8",
     .params = 2,
-    .columns = "id:uuid scheduled_us:int8 unnoted:bool",
+    .columns = "id:uuid unnoted:bool " FREEZE_COLUMNS,
 };
 
 /* Rows not visible in the last snapshot ($1), after the end of the previous page ($3, $4). Transactions may commit
  * long after their number was assigned, so the largest number read does not suffice. Rows restored from another
  * cluster may have numbers not assigned yet: only the full read finds them. New customers are skipped: no instance
- * has cached them. */
+ * has cached them. One id may have several rows in a transaction: a page ends with the last of them. */
 #define UNSEEN(one)                                                                                                    \
     "(" one ".changed_xid, " one ".id) > ($3::xid8, $4::uuid)"                                                         \
     " AND " one ".changed_xid < pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())"                         \
     " AND NOT pg_catalog.pg_visible_in_snapshot(" one ".changed_xid, $1::pg_catalog.pg_snapshot)"
-#define IN_ORDER " ORDER BY changed_xid, id LIMIT $2::int8"
+#define IN_ORDER " ORDER BY changed_xid, id FETCH FIRST ($2::int8) ROWS WITH TIES"
 #define CHANGED_CUSTOMERS                                                                                              \
-    "SELECT c.status::text AS what, c.id, " SCHEDULED_US " AS scheduled_us, c.frozen_api_at IS NULL AS unnoted,"       \
-    " c.changed_xid FROM reclaim.customer_customers c"                                                                 \
+    "SELECT c.status::text AS what, c.id, c.changed_xid, c.frozen_api_at IS NULL AS unnoted, " FREEZE_OF_C             \
+    " FROM reclaim.customer_customers c"                                                                               \
     " WHERE NOT (c.status = 'active' AND c.version = 1) AND " UNSEEN("c") IN_ORDER
 #define REVOKED_KEYS                                                                                                   \
-    "SELECT 'key', k.id, 0, false, k.changed_xid FROM reclaim.access_keys k"                                           \
+    "SELECT 'key', k.id, k.changed_xid, false, 0, 0, false, false FROM reclaim.access_keys k"                          \
     " WHERE k.revoked_at IS NOT NULL AND " UNSEEN("k") IN_ORDER
+#define ENDED                                                                                                          \
+    "SELECT e.kind, e.id, e.changed_xid, false, 0, 0, false, false FROM reclaim.gate_ended e"                          \
+    " WHERE " UNSEEN("e") IN_ORDER
 
 static const struct statement frozen_changes = {
     .name = "frozen_changes",
-    .sql = "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot, change.what, change.id, change.scheduled_us,"
-           " change.unnoted, change.changed_xid::text AS place FROM (SELECT 1) AS always LEFT JOIN (SELECT * FROM"
-           " ((" CHANGED_CUSTOMERS ") UNION ALL (" REVOKED_KEYS ")) AS either" IN_ORDER ") AS change ON true"
-           " ORDER BY change.changed_xid, change.id",
+    .sql = "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot, change.what, change.id,"
+           " change.changed_xid::text AS place, change.unnoted, change.scheduled_us, change.effective_us,"
+           " change.by_admin, change.held,"
+           " (SELECT (extract(epoch FROM reclaim.now()) * 1000000)::bigint) AS now_us"
+           " FROM (SELECT 1) AS always LEFT JOIN (SELECT * FROM"
+           " ((" CHANGED_CUSTOMERS ") UNION ALL (" REVOKED_KEYS ") UNION ALL (" ENDED ")) AS any_of_them" IN_ORDER
+           ") AS change ON true ORDER BY change.changed_xid, change.id",
     .params = 4,
-    .columns = "snapshot:text what:text id:uuid scheduled_us:int8 unnoted:bool place:text",
+    .columns = "snapshot:text what:text id:uuid place:text unnoted:bool " FREEZE_COLUMNS " now_us:int8",
 };
 
 /* Sets frozen_api_at for freezes committed a lease ago, which every instance has read; repeated while rows are left.
@@ -141,14 +146,23 @@ static void schedule_note(struct frozen_customers *f)
     memcpy(f->note_snapshot, f->snapshot, strlen(f->snapshot) + 1);
 }
 
+struct freeze freeze_read(const struct pg_call *rows, int row, int column)
+{
+    uint64_t effective_us = (uint64_t)pg_get_i64(rows, row, column + 1);
+    return (struct freeze){.scheduled_us = pg_get_i64(rows, row, column),
+                           .effective_us = effective_us & FREEZE_US_MAX,
+                           .by_admin = pg_get_bool(rows, row, column + 2),
+                           .held = pg_get_bool(rows, row, column + 3)};
+}
+
 static enum err put_page(struct customer_set *into, const struct pg_call *page, bool *unnoted)
 {
     enum err e = OK;
     for (int i = 0; i < page->rows && !e; i++) {
         struct customer_id id;
         if (!(e = customer_id_parse(pg_get(page, i, 0), &id)))
-            e = customer_set_put(into, id, pg_get_i64(page, i, 1));
-        *unnoted |= pg_get_bool(page, i, 2);
+            e = customer_set_put(into, id, freeze_read(page, i, 2));
+        *unnoted |= pg_get_bool(page, i, 1);
     }
     return e;
 }
@@ -179,7 +193,7 @@ static enum err load(struct frozen_customers *f)
     enum err e = fresh ? load_into(f, fresh, &unnoted) : ERR_MEMORY;
     if (!e) {
         atomic_fetch_add(&f->removals, 1);
-        credential_cache_remove(f->credentials, NULL, NULL);
+        credential_cache_remove(f->credentials, NULL);
         customer_set_swap(f->set, fresh);
         atomic_fetch_add(&f->removals, 1);
         counter_add(&frozen_loads, 1);
@@ -190,48 +204,80 @@ static enum err load(struct frozen_customers *f)
     return e;
 }
 
-/* Adds a freeze to the set at once; collects other changes for remove_changed(). */
-static enum err apply_change(struct frozen_customers *f, const struct pg_call *changes, int row,
-                             struct customer_set *customers, struct customer_set *keys)
+/* Which set a change belongs to: any state but frozen ends what was known of a customer. */
+static enum ended_kind kind_of(struct str what)
 {
-    struct customer_id id;
-    struct str what = pg_get(changes, row, 1);
-    enum err e = customer_id_parse(pg_get(changes, row, 2), &id);
-    if (e)
-        return e;
-    if (str_eq(what, STR("frozen")))
-        return customer_set_put(f->set, id, pg_get_i64(changes, row, 3));
-    return customer_set_put(str_eq(what, STR("key")) ? keys : customers, id, 1);
+    return str_eq(what, STR("key"))       ? ENDED_KEY
+           : str_eq(what, STR("user"))    ? ENDED_USER
+           : str_eq(what, STR("session")) ? ENDED_SESSION
+                                          : ENDED_CUSTOMER;
 }
 
-/* For customers deleted, recovered or given another owner, and revoked keys: removes cached credentials first, then the
- * freeze. Concurrent look-ups see `removals` change. */
-static void remove_changed(struct frozen_customers *f, const struct pg_call *changes, struct customer_set *customers,
-                           struct customer_set *keys)
+static bool is_freeze(const struct pg_call *changes, int row)
+{
+    return str_eq(pg_get(changes, row, 1), STR("frozen"));
+}
+
+/* Collects all but the freezes. */
+static enum err collect_ended(const struct pg_call *changes, struct customer_set *const ended[ENDED_KINDS], bool *found)
+{
+    enum err e = OK;
+    for (int i = 0; i < changes->rows && !e; i++) {
+        struct customer_id id;
+        if (is_freeze(changes, i))
+            continue;
+        *found = true;
+        if (!(e = customer_id_parse(pg_get(changes, i, 2), &id)))
+            e = customer_set_add(ended[kind_of(pg_get(changes, i, 1))], id);
+    }
+    return e;
+}
+
+/* Removes cached credentials first, then the freezes of customers. Concurrent look-ups see `removals` change. */
+static void remove_ended(struct frozen_customers *f, const struct pg_call *changes,
+                         struct customer_set *const ended[ENDED_KINDS])
 {
     atomic_fetch_add(&f->removals, 1);
-    credential_cache_remove(f->credentials, customers, keys);
+    credential_cache_remove(f->credentials, ended);
     for (int i = 0; i < changes->rows; i++) {
         struct customer_id id;
-        int64_t ignored;
-        if (!customer_id_parse(pg_get(changes, i, 2), &id) && customer_set_find(customers, id, &ignored))
+        if (!customer_id_parse(pg_get(changes, i, 2), &id) && customer_set_has(ended[ENDED_CUSTOMER], id))
             customer_set_remove(f->set, id);
     }
     atomic_fetch_add(&f->removals, 1);
 }
 
+/* After the removals: a row that was deleted and inserted again, frozen, has a tombstone and a freeze. */
+static enum err put_freezes(struct frozen_customers *f, const struct pg_call *changes, bool *unnoted)
+{
+    enum err e = OK;
+    for (int i = 0; i < changes->rows && !e; i++) {
+        struct customer_id id;
+        if (!is_freeze(changes, i))
+            continue;
+        if (!(e = customer_id_parse(pg_get(changes, i, 2), &id)))
+            e = customer_set_put(f->set, id, freeze_read(changes, i, 5));
+        *unnoted |= pg_get_bool(changes, i, 4);
+    }
+    return e;
+}
+
 static enum err apply_page(struct frozen_customers *f, const struct pg_call *changes, bool *unnoted)
 {
-    struct customer_set *customers = customer_set_new(), *keys = customer_set_new();
-    enum err e = customers && keys ? OK : ERR_MEMORY;
-    for (int i = 0; i < changes->rows && !e; i++) {
-        e = apply_change(f, changes, i, customers, keys);
-        *unnoted |= str_eq(pg_get(changes, i, 1), STR("frozen")) && pg_get_bool(changes, i, 4);
-    }
-    if (!e && (customer_set_count(customers) || customer_set_count(keys)))
-        remove_changed(f, changes, customers, keys);
-    customer_set_free(customers);
-    customer_set_free(keys);
+    struct customer_set *ended[ENDED_KINDS];
+    bool found = false;
+    enum err e = OK;
+    for (int kind = 0; kind < ENDED_KINDS; kind++)
+        if (!(ended[kind] = customer_set_new()))
+            e = ERR_MEMORY;
+    if (!e)
+        e = collect_ended(changes, ended, &found);
+    if (!e && found)
+        remove_ended(f, changes, ended);
+    if (!e)
+        e = put_freezes(f, changes, unnoted);
+    for (int kind = 0; kind < ENDED_KINDS; kind++)
+        customer_set_free(ended[kind]);
     return e;
 }
 
@@ -251,7 +297,7 @@ static struct page_end page_end_before(const char *snapshot)
 static enum err page_end_at_last(const struct pg_call *changes, struct page_end *ret)
 {
     int last = changes->rows - 1;
-    enum err e = str_copy(pg_get(changes, last, 5), ret->xid, sizeof ret->xid);
+    enum err e = str_copy(pg_get(changes, last, 3), ret->xid, sizeof ret->xid);
     return e ? e : str_copy(pg_get(changes, last, 2), ret->id, sizeof ret->id);
 }
 
@@ -271,13 +317,14 @@ static enum err read_changes(struct frozen_customers *f)
         enum err e = pg_ask(f->pg, &changes, clock_ns() + READ_NS);
         if (!e && !pg_is_null(&changes, 0, 1))
             e = apply_page(f, &changes, &unnoted);
-        more = changes.rows == PAGE;
+        more = changes.rows >= PAGE;
         if (!e && more)
             e = page_end_at_last(&changes, &after);
         if (!e && !*first_snapshot)
             e = str_copy(pg_get(&changes, 0, 0), first_snapshot, sizeof first_snapshot);
         if (e)
             return e;
+        atomic_store(&f->ahead_us, pg_get_i64(&changes, 0, 9) - clock_wall_us());
     }
     memcpy(f->snapshot, first_snapshot, strlen(first_snapshot) + 1);
     atomic_store(&f->began_ns, began_ns);
@@ -387,14 +434,19 @@ uint64_t frozen_customers_mark(struct frozen_customers *f)
 }
 
 enum frozen_answer frozen_customers_find(struct frozen_customers *f, uint64_t mark, struct customer_id id,
-                                         int64_t now_ns, int64_t *ret_scheduled_us)
+                                         int64_t now_ns, struct freeze *ret)
 {
     int64_t began_ns = atomic_load(&f->began_ns);
     if (began_ns == NEVER || now_ns - began_ns >= FROZEN_LEASE_NS)
         return FROZEN_UNSURE;
-    if (customer_set_find(f->set, id, ret_scheduled_us))
+    if (customer_set_find(f->set, id, ret))
         return FROZEN_IS;
     return mark % 2 || atomic_load(&f->removals) != mark ? FROZEN_UNSURE : FROZEN_NOT;
+}
+
+int64_t frozen_customers_now_us(struct frozen_customers *f)
+{
+    return clock_wall_us() + atomic_load(&f->ahead_us);
 }
 
 struct frozen_customers_state frozen_customers_state(struct frozen_customers *f)

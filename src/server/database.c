@@ -15,6 +15,7 @@
 #include "erasure/cascade.h"
 #include "events/outbox.h"
 #include "gate/authenticate.h"
+#include "gate/gate_ended.h"
 #include "limits/store.h"
 #include "pg/arrays.h"
 #include "recovery/cleanup.h"
@@ -229,8 +230,9 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {audit_statements, audit_statement_count},
         {cleanup_statements, cleanup_statement_count},
         {access_key_statements, access_key_statement_count},
-        {authenticate_statements, authenticate_statement_count},
+        {look_up_statements, look_up_statement_count},
         {frozen_customers_statements, frozen_customers_statement_count},
+        {gate_ended_statements, gate_ended_statement_count},
         {customers_statements, customers_statement_count},
         {member_statements, member_statement_count},
         {import_statements, import_statement_count},

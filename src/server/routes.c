@@ -30,22 +30,25 @@ static void add_guarded(struct routes *r, const struct routes_needs *needs, enum
     routes_add(r, (struct route){.method = method, .path = path, .handle = authenticate_guarded, .context = guarded});
 }
 
+/* Who reaches what: tests/service/scopes.test.js has the same once more, and asks with a key of each scope. */
 #define SELF (ADMITS_CUSTOMER | ADMITS_FROZEN)
+#define OWNER (SELF | ADMITS_OWNER_ONLY)
+#define ADMIN_READS (ADMITS_ADMIN | ADMITS_READ)
 
 static void add_customers(struct routes *r, const struct routes_needs *needs)
 {
     struct customers *context = &r->customers;
     routes_add(
         r, (struct route){.method = METHOD_POST, .path = "/auth/login", .handle = login_handle, .context = context});
-    add_guarded(r, needs, METHOD_POST, "/auth/unregister", SELF, unregister_handle, context);
-    add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", SELF, recover_own_handle, context);
-    add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMITS_ADMIN, customers_list_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/auth/unregister", OWNER, unregister_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", OWNER, recover_own_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMIN_READS, customers_list_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/customers", ADMITS_ADMIN, customer_create_handle, context);
-    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/members", ADMITS_ADMIN, members_list_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/members", ADMIN_READS, members_list_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/members", ADMITS_ADMIN, member_add_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/v1/customers/{id}/members/{user_id}", ADMITS_ADMIN, member_remove_handle,
                 context);
-    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}", ADMITS_ADMIN | SELF, customer_show_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}", ADMIN_READS | SELF, customer_show_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/freeze", ADMITS_ADMIN, customer_freeze_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/recover", ADMITS_ADMIN, customer_recover_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/v1/customers/{id}", ADMITS_ADMIN, customer_delete_handle, context);
@@ -57,33 +60,33 @@ static void add_customers(struct routes *r, const struct routes_needs *needs)
 static void add_cascade(struct routes *r, const struct routes_needs *needs)
 {
     struct cascade *context = &r->cascade;
-    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/erasure", ADMITS_ADMIN | SELF, erasure_show_handle, context);
-    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/erasure/{participant}", ADMITS_ADMIN, erasure_receipt_handle,
-                context);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/erasure", ADMIN_READS | SELF, erasure_show_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/erasure/{participant}", ADMITS_ADMIN | ADMITS_RECEIPTS,
+                erasure_receipt_handle, context);
 }
 
 static void add_billing(struct routes *r, const struct routes_needs *needs)
 {
     struct billing *context = &r->billing;
-    add_guarded(r, needs, METHOD_POST, "/v1/billing/charges", ADMITS_ADMIN, charge_handle, context);
-    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}", ADMITS_ADMIN, account_show_handle, context);
-    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/accounts/{id}", ADMITS_ADMIN, account_delete_handle, context);
-    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}/valid-balance", ADMITS_ADMIN, valid_balance_handle,
+    add_guarded(r, needs, METHOD_POST, "/v1/billing/charges", ADMITS_ADMIN | ADMITS_BILLING, charge_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}", ADMIN_READS | ADMITS_BILLING, account_show_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/accounts/{id}", ADMITS_ADMIN | ADMITS_BILLING, account_delete_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}/valid-balance", ADMIN_READS | ADMITS_BILLING, valid_balance_handle,
                 context);
-    add_guarded(r, needs, METHOD_POST, "/v1/billing/subscriptions", ADMITS_ADMIN, subscribe_handle, context);
-    add_guarded(r, needs, METHOD_GET, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN, subscription_show_handle,
+    add_guarded(r, needs, METHOD_POST, "/v1/billing/subscriptions", ADMITS_ADMIN | ADMITS_BILLING, subscribe_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/subscriptions/{id}", ADMIN_READS | ADMITS_BILLING, subscription_show_handle,
                 context);
-    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN, unsubscribe_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN | ADMITS_BILLING, unsubscribe_handle, context);
 }
 
 static void add_calls(struct routes *r, const struct routes_needs *needs)
 {
     struct calls *context = &r->calls;
-    add_guarded(r, needs, METHOD_POST, "/v1/calls", ADMITS_ADMIN, call_begin_handle, context);
-    add_guarded(r, needs, METHOD_GET, "/v1/calls", ADMITS_ADMIN, calls_list_handle, context);
-    add_guarded(r, needs, METHOD_GET, "/v1/calls/{id}", ADMITS_ADMIN, call_show_handle, context);
-    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/progress", ADMITS_ADMIN, call_progress_handle, context);
-    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/hangup", ADMITS_ADMIN, call_hangup_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/calls", ADMITS_ADMIN | ADMITS_CALLS, call_begin_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/calls", ADMIN_READS | ADMITS_CALLS, calls_list_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/calls/{id}", ADMIN_READS | ADMITS_CALLS, call_show_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/progress", ADMITS_ADMIN | ADMITS_CALLS, call_progress_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/hangup", ADMITS_ADMIN | ADMITS_CALLS, call_hangup_handle, context);
 }
 
 static void furnish(struct routes *r, const struct contract *contract, const struct settings *s,
@@ -152,8 +155,6 @@ void routes_configure(struct routes *r, const struct settings *s)
     atomic_store(&r->probe.timeout_ms, s->probe_timeout_ms);
     atomic_store(&r->cleanup.hold.hold_ms, s->hold_ms);
     atomic_store(&r->cleanup.hold.sigma_ms, s->hold_sigma_ms);
-    if (r->customers.authenticator)
-        authenticator_set_grace(r->customers.authenticator, s->grace_ms);
 }
 
 enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine)

@@ -7,6 +7,7 @@
 #include "customers/customers.h"
 #include "erasure/cascade.h"
 #include "gate/gate.h"
+#include "gate/guard.h"
 #include "http/router.h"
 #include "mail/mailbox_page.h"
 #include "recovery/cleanup.h"

@@ -19,6 +19,7 @@
 #include "credentials/access_keys.h"
 #include "customers/anonymise.h"
 #include "events/outbox.h"
+#include "gate/gate_ended.h"
 #include "http/server.h"
 #include "http/strict.h"
 #include "limits/store.h"
@@ -70,6 +71,7 @@ struct app {
     struct orphan_statements orphans;
     struct admission *admission;
     struct leader *leader;
+    struct gate_ended gate_ended;
     struct shifts shifts;
     struct post *post;
     struct engine *engine;
@@ -284,13 +286,14 @@ static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
 
 static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
 {
-    const struct settings *s = settings_now(context);
+    struct app *app = context;
+    const struct settings *s = settings_now(app);
     struct tier_table tiers = settings_tiers(s);
     enum err e = limits_prune(pg, &tiers, deadline_ns);
     if (e || (e = database_make_partitions(pg, deadline_ns)) || (e = cleanup_purge_codes(pg, deadline_ns)) ||
         (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)))
         return e;
-    if ((e = audit_prune(pg, s->audit_retention_ms, deadline_ns)))
+    if ((e = gate_ended_prune(&app->gate_ended, pg, deadline_ns)) || (e = audit_prune(pg, s->audit_retention_ms, deadline_ns)))
         return e;
     return outbox_prune(pg, s->audit_retention_ms, s->amqp_url != NULL, deadline_ns);
 }

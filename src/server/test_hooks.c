@@ -2,7 +2,9 @@
 
 #include <stdlib.h>
 
+#include "api/db_request.h"
 #include "base/clock.h"
+#include "base/json.h"
 
 /* Answers as the probe refuses, without deciding anything: what the benchmarks compare a refusal with. */
 static void constant(struct request *rq)
@@ -33,8 +35,34 @@ static void constant_pass(struct request *rq)
     reply_send(rq, 200);
 }
 
+/* The table of routes as JSON: [{"method":…,"path":…,"admits":[…]}]; "admits" is null where no credentials are asked for. */
+static void list_routes(struct request *rq)
+{
+    const struct router *router = rq->route->context;
+    AUTO(json) json_t *list = json_array();
+    for (size_t i = 0; i < router->route_count; i++) {
+        const struct route *route = &router->routes[i];
+        const struct guarded *guarded = route->handle == authenticate_guarded ? route->context : NULL;
+        json_t *admits = guarded ? json_array() : json_null();
+        for (size_t n = 0; guarded && admits_name(guarded->admits, n); n++)
+            json_array_append_new(admits, json_string(admits_name(guarded->admits, n)));
+        struct str method = methods_list(rq->arena, (unsigned)route->method);
+        json_array_append_new(list, json_pack("{s:s%, s:s, s:o}", "method", method.at, method.len, "path", route->path,
+                                              "admits", admits));
+    }
+    char *text = json_dumps(list, 0);
+    if (text)
+        reply_json(rq, 200, str_of(text));
+    else
+        reply_fault(rq, ERR_MEMORY);
+    free(text);
+}
+
 void test_hooks_add_routes(struct routes *r)
 {
+    if (getenv("RECLAIM_TEST_ROUTES"))
+        routes_add(r, (struct route){
+                          .method = METHOD_GET, .path = "/test/routes", .handle = list_routes, .context = &r->router});
     if (!getenv("RECLAIM_TEST_CONSTANT"))
         return;
     routes_add(r, (struct route){.method = METHOD_POST, .path = "/functions/v1/constant", .handle = constant});

@@ -11,11 +11,19 @@ static struct customer_id id_number(uint64_t n)
     return (struct customer_id){n * UINT64_C(0x9e3779b97f4a7c15), n};
 }
 
+static struct freeze freeze_at(int64_t at_us)
+{
+    return (struct freeze){at_us, ((uint64_t)at_us + 5) & FREEZE_US_MAX, at_us % 2, at_us % 3 == 0};
+}
+
 static bool has(struct customer_set *set, uint64_t n, int64_t at_us)
 {
-    int64_t found = -1;
+    struct freeze found = {-1, 0, false, false}, put = freeze_at(at_us);
     bool is = customer_set_find(set, id_number(n), &found);
-    assert_true(!is || found == at_us);
+    assert_true(is ? found.scheduled_us == put.scheduled_us && found.effective_us == put.effective_us &&
+                         found.by_admin == put.by_admin && found.held == put.held
+                   : found.scheduled_us == -1);
+    assert_int_equal(customer_set_has(set, id_number(n)), is);
     return is;
 }
 
@@ -44,7 +52,7 @@ static void it_holds_what_was_put_and_not_what_was_removed(void **state UNUSED)
         if (number_below(&dice, STEPS) > (uint64_t)step) {
             count += !model[n];
             model[n] = step + 1;
-            assert_int_equal(customer_set_put(set, id_number(n), step + 1), OK);
+            assert_int_equal(customer_set_put(set, id_number(n), freeze_at(step + 1)), OK);
         } else {
             count -= model[n] != 0;
             model[n] = 0;
@@ -60,13 +68,13 @@ static void it_holds_what_was_put_and_not_what_was_removed(void **state UNUSED)
     customer_set_free(set);
 }
 
-static void a_customer_takes_at_most_64_bytes_however_many_there_are(void **state UNUSED)
+static void a_customer_takes_at_most_57_bytes_however_many_there_are(void **state UNUSED)
 {
     struct customer_set *set = customer_set_new();
     for (uint64_t n = 0; n < 1000000; n++) {
-        assert_int_equal(customer_set_put(set, id_number(n), 1), OK);
+        assert_int_equal(customer_set_add(set, id_number(n)), OK);
         if (n >= 1000)
-            assert_true(customer_set_bytes(set) <= 64 * (n + 1));
+            assert_true(customer_set_bytes(set) <= 57 * (n + 1));
     }
     assert_int_equal(customer_set_count(set), 1000000);
     for (uint64_t n = 0; n < 1000000; n++)
@@ -75,20 +83,30 @@ static void a_customer_takes_at_most_64_bytes_however_many_there_are(void **stat
     customer_set_free(set);
 }
 
+static void the_last_instant_that_is_read_is_kept_in_full(void **state UNUSED)
+{
+    struct freeze year_9999 = {INT64_C(253402214400000000), UINT64_C(253402214400000000), true, true}, found;
+    struct customer_set *set = customer_set_new();
+    assert_int_equal(customer_set_put(set, id_number(1), year_9999), OK);
+    assert_true(customer_set_find(set, id_number(1), &found));
+    assert_true(found.scheduled_us == year_9999.scheduled_us && found.effective_us == year_9999.effective_us);
+    assert_true(found.by_admin && found.held);
+    customer_set_free(set);
+}
+
 static void an_instant_of_nought_counts_as_one(void **state UNUSED)
 {
-    int64_t at;
     struct customer_set *set = customer_set_new();
-    assert_int_equal(customer_set_put(set, (struct customer_id){0, 0}, 0), OK);
-    assert_true(customer_set_find(set, (struct customer_id){0, 0}, &at));
+    assert_int_equal(customer_set_put(set, (struct customer_id){0, 0}, (struct freeze){.scheduled_us = 0}), OK);
+    assert_true(customer_set_has(set, (struct customer_id){0, 0}));
     customer_set_free(set);
 }
 
 static void a_swap_exchanges_everything(void **state UNUSED)
 {
     struct customer_set *set = customer_set_new(), *fresh = customer_set_new();
-    assert_int_equal(customer_set_put(set, id_number(1), 10), OK);
-    assert_int_equal(customer_set_put(fresh, id_number(2), 20), OK);
+    assert_int_equal(customer_set_put(set, id_number(1), freeze_at(10)), OK);
+    assert_int_equal(customer_set_put(fresh, id_number(2), freeze_at(20)), OK);
     customer_set_swap(set, fresh);
     assert_true(!has(set, 1, 0) && has(set, 2, 20) && has(fresh, 1, 10));
     customer_set_free(fresh);
@@ -108,9 +126,8 @@ static void *read_until_stopped(void *context)
     struct reading *r = context;
     uint64_t dice = 99;
     while (!atomic_load(&r->stop)) {
-        int64_t at;
         uint64_t n = number_below(&dice, 2000);
-        bool is = customer_set_find(r->set, id_number(n), &at);
+        bool is = customer_set_has(r->set, id_number(n));
         if (n % 2 == 0 && !is)
             abort();
         atomic_fetch_add(&r->reads, 1);
@@ -123,12 +140,12 @@ static void whoever_stays_is_found_while_others_come_and_go(void **state UNUSED)
     struct reading r = {.set = customer_set_new()};
     pthread_t readers[3];
     for (uint64_t n = 0; n < 2000; n += 2)
-        assert_int_equal(customer_set_put(r.set, id_number(n), 1), OK);
+        assert_int_equal(customer_set_add(r.set, id_number(n)), OK);
     for (int i = 0; i < 3; i++)
         assert_int_equal(pthread_create(&readers[i], NULL, read_until_stopped, &r), 0);
     for (int round = 0; round < 20 || atomic_load(&r.reads) < 1000; round++) {
         for (uint64_t n = 1; n < 20000; n += 2)
-            assert_int_equal(customer_set_put(r.set, id_number(n), 1), OK);
+            assert_int_equal(customer_set_add(r.set, id_number(n)), OK);
         for (uint64_t n = 1; n < 20000; n += 2)
             customer_set_remove(r.set, id_number(n));
     }
@@ -143,7 +160,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_id_is_read_and_written_as_it_was_but_for_capitals),
         cmocka_unit_test(it_holds_what_was_put_and_not_what_was_removed),
-        cmocka_unit_test(a_customer_takes_at_most_64_bytes_however_many_there_are),
+        cmocka_unit_test(a_customer_takes_at_most_57_bytes_however_many_there_are),
+        cmocka_unit_test(the_last_instant_that_is_read_is_kept_in_full),
         cmocka_unit_test(an_instant_of_nought_counts_as_one),
         cmocka_unit_test(a_swap_exchanges_everything),
         cmocka_unit_test(whoever_stays_is_found_while_others_come_and_go),

@@ -82,7 +82,7 @@ static void set_status(const char *status, unsigned n, unsigned m)
 
 static enum frozen_answer find(unsigned n)
 {
-    int64_t at;
+    struct freeze at;
     return frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(n), clock_ns(), &at);
 }
 
@@ -97,13 +97,13 @@ static void await_answer(unsigned n, enum frozen_answer wanted)
 
 static void freezes_and_recoveries_are_followed(void **state UNUSED)
 {
-    int64_t at = 0;
+    struct freeze at = {.scheduled_us = 0};
     insert_active(1, 2);
     await_answer(1, FROZEN_NOT);
     set_status("frozen", 1, 1);
     await_answer(1, FROZEN_IS);
     (void)frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(1), clock_ns(), &at);
-    assert_true(llabs(at - clock_wall_us()) < 3600 * INT64_C(1000000));
+    assert_true(llabs(at.scheduled_us - clock_wall_us()) < 3600 * INT64_C(1000000));
     await_answer(2, FROZEN_NOT);
     set_status("active", 1, 1);
     await_answer(1, FROZEN_NOT);
@@ -111,7 +111,7 @@ static void freezes_and_recoveries_are_followed(void **state UNUSED)
 
 static void nothing_is_said_once_the_lease_has_run_out(void **state UNUSED)
 {
-    int64_t at;
+    struct freeze at;
     await_answer(2, FROZEN_NOT);
     uint64_t mark = frozen_customers_mark(frozen);
     /* An instant more than a lease after the last read. */
@@ -121,7 +121,8 @@ static void nothing_is_said_once_the_lease_has_run_out(void **state UNUSED)
 
 static void whoever_looked_while_customers_left_is_not_sure(void **state UNUSED)
 {
-    int64_t at, end = clock_ns() + PATIENCE_NS;
+    struct freeze at;
+    int64_t end = clock_ns() + PATIENCE_NS;
     insert_active(10, 10);
     await_answer(10, FROZEN_NOT);
     uint64_t mark = frozen_customers_mark(frozen);
@@ -144,6 +145,120 @@ static void what_leads_to_a_deleted_customer_is_forgotten(void **state UNUSED)
     set_status("deleted", 11, 11);
     while (credential_cache_find(credentials, CREDENTIAL_USER, &by, clock_ns(), &found))
         assert_true(clock_ns() < end);
+}
+
+/* A credential of this customer, cached under `by`. */
+static struct digest cache(enum credential_kind kind, const char *name, struct cached_credential as)
+{
+    struct digest by = digest_sha256(str_of(name));
+    credential_cache_add(credentials, kind, &by, &as, clock_ns(), INT64_MAX);
+    return by;
+}
+
+static bool is_cached(enum credential_kind kind, struct digest by)
+{
+    struct cached_credential found;
+    return credential_cache_find(credentials, kind, &by, clock_ns(), &found);
+}
+
+static void await_forgotten(enum credential_kind kind, struct digest by)
+{
+    int64_t end = clock_ns() + PATIENCE_NS;
+    while (is_cached(kind, by))
+        assert_true(clock_ns() < end);
+}
+
+static void whatever_ended_is_forgotten_and_the_rest_stays(void **state UNUSED)
+{
+    must_run(pg, "INSERT INTO reclaim.access_keys (id, customer_id, key_hash) SELECT " ID("n") ", " ID("60")
+                 ", 'key ' || n FROM generate_series(65, 67) AS n");
+    await_answer(60, FROZEN_NOT);
+    struct cached_credential of_60 = {.customer = id_number(60), .id = id_number(61), .session = id_number(62)};
+    struct cached_credential key = {.customer = id_number(60), .id = id_number(65)};
+    struct digest token = cache(CREDENTIAL_TOKEN, "session", of_60), user = cache(CREDENTIAL_USER, "user", of_60);
+    struct digest first = cache(CREDENTIAL_KEY, "first", key);
+    key.id = id_number(66);
+    struct digest second = cache(CREDENTIAL_KEY, "second", key);
+    key.id = id_number(67);
+    struct digest third = cache(CREDENTIAL_KEY, "third", key);
+
+    must_run(pg, "INSERT INTO reclaim.gate_ended (kind, id) VALUES ('session', " ID("62") ")");
+    await_forgotten(CREDENTIAL_TOKEN, token);
+    must_run(pg, "DELETE FROM reclaim.access_keys WHERE id = " ID("65"));
+    await_forgotten(CREDENTIAL_KEY, first);
+    must_run(pg, "UPDATE reclaim.access_keys SET expires_at = now() + interval '1 s' WHERE id = " ID("66"));
+    await_forgotten(CREDENTIAL_KEY, second);
+    assert_true(is_cached(CREDENTIAL_USER, user) && is_cached(CREDENTIAL_KEY, third));
+    must_run(pg, "INSERT INTO reclaim.gate_ended (kind, id) VALUES ('user', " ID("61") ")");
+    await_forgotten(CREDENTIAL_USER, user);
+    assert_true(is_cached(CREDENTIAL_KEY, third));
+    must_run(pg, "TRUNCATE reclaim.access_keys");
+    await_forgotten(CREDENTIAL_KEY, third);
+}
+
+static void a_customer_whose_row_is_gone_is_forgotten_and_may_come_back_frozen(void **state UNUSED)
+{
+    insert_active(70, 70);
+    set_status("frozen", 70, 70);
+    await_answer(70, FROZEN_IS);
+    struct digest by = cache(CREDENTIAL_USER, "gone", (struct cached_credential){.customer = id_number(70)});
+    must_run(pg, "BEGIN; DELETE FROM reclaim.customer_customers WHERE id = " ID("70") ";"
+                 "INSERT INTO reclaim.gate_ended (kind, id) VALUES ('customer', " ID("70") "); COMMIT");
+    await_answer(70, FROZEN_NOT);
+    assert_false(is_cached(CREDENTIAL_USER, by));
+    must_run(pg, "BEGIN; INSERT INTO reclaim.gate_ended (kind, id) VALUES ('customer', " ID("70") ");"
+                 "INSERT INTO reclaim.customer_customers (id, status) VALUES (" ID("70") ", 'frozen'); COMMIT");
+    await_answer(70, FROZEN_IS);
+    set_status("active", 70, 70);
+    await_answer(70, FROZEN_NOT);
+}
+
+/* Each id twice in one transaction, and more of them than a page holds: no page's end hides the second. */
+static void what_ended_twice_in_a_transaction_is_read_twice(void **state UNUSED)
+{
+    struct digest last[4];
+    char name[20];
+    await_answer(70, FROZEN_NOT);
+    for (unsigned i = 0; i < 4; i++) {
+        unsigned n = 89998 + i;
+        (void)snprintf(name, sizeof name, "user %u", n);
+        last[i] = cache(CREDENTIAL_USER, name, (struct cached_credential){.customer = id_number(60), .id = id_number(n)});
+    }
+    must_run(pg, "INSERT INTO reclaim.gate_ended (kind, id)"
+                 " SELECT kind, " ID("n") " FROM generate_series(80000, 95000) AS n,"
+                 " unnest(ARRAY['key', 'session', 'user']) AS kind");
+    for (int i = 0; i < 4; i++)
+        await_forgotten(CREDENTIAL_USER, last[i]);
+}
+
+static void the_freeze_is_read_with_its_date_and_who_made_it(void **state UNUSED)
+{
+    struct freeze found = {.scheduled_us = 0};
+    insert_active(75, 77);
+    must_run(pg, "UPDATE reclaim.customer_customers SET status = 'frozen', deletion_effective_at = '2031-01-01 00:00Z',"
+                 " frozen_by = 'admin', hold_at = now(), hold_reason = 'x' WHERE id = " ID("75"));
+    set_status("frozen", 76, 76);
+    must_run(pg, "UPDATE reclaim.customer_customers SET status = 'frozen', tm_deletion_scheduled = 'infinity'"
+                 " WHERE id = " ID("77"));
+    await_answer(75, FROZEN_IS);
+    await_answer(76, FROZEN_IS);
+    await_answer(77, FROZEN_IS);
+    (void)frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(75), clock_ns(), &found);
+    assert_true(found.effective_us == UINT64_C(1924992000000000) && found.by_admin && found.held);
+    (void)frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(76), clock_ns(), &found);
+    assert_true((int64_t)found.effective_us - found.scheduled_us == 30 * 86400 * INT64_C(1000000)); /* the usual grace */
+    assert_false(found.by_admin || found.held);
+    set_status("active", 75, 77);
+    await_answer(77, FROZEN_NOT);
+}
+
+static void the_installations_time_is_followed(void **state UNUSED)
+{
+    int64_t end = clock_ns() + PATIENCE_NS, day_us = 86400 * INT64_C(1000000);
+    must_run(pg, "UPDATE reclaim.installation SET clock_shift = '3 days'");
+    while (llabs(frozen_customers_now_us(frozen) - clock_wall_us() - 3 * day_us) > day_us / 24)
+        assert_true(clock_ns() < end);
+    must_run(pg, "UPDATE reclaim.installation SET clock_shift = '0'");
 }
 
 /* Changes of several pages are read page by page, without a full read. */
@@ -201,7 +316,7 @@ static void a_database_that_hangs_is_not_trusted_for_long(void **state UNUSED)
 {
     int64_t backend = number_from(server_url(server),
                                   "SELECT pid::int8 FROM pg_stat_activity"
-                                  " WHERE query LIKE '%pg_visible_in_snapshot(c.changed%' AND pid <> pg_backend_pid()"
+                                  " WHERE query LIKE '%AS snapshot, change.what%' AND pid <> pg_backend_pid()"
                                   " LIMIT 1");
     await_answer(31, FROZEN_NOT);
     server_hang(server, (pid_t)backend);
@@ -267,7 +382,8 @@ static void *find_until_stopped(void *context)
     uint64_t dice = 5;
     while (!atomic_load(&w->stop)) {
         unsigned n = (unsigned)number_below(&dice, TARGETS);
-        int64_t at, answered_ns = atomic_load(&w->answered_ns[n]), now = clock_ns();
+        struct freeze at;
+        int64_t answered_ns = atomic_load(&w->answered_ns[n]), now = clock_ns();
         uint64_t mark = frozen_customers_mark(frozen);
         enum frozen_answer is = frozen_customers_find(frozen, mark, id_number(5000000 + n), now, &at);
         bool afterwards = answered_ns && now > answered_ns;
@@ -312,6 +428,11 @@ int main(void)
         cmocka_unit_test(nothing_is_said_once_the_lease_has_run_out),
         cmocka_unit_test(whoever_looked_while_customers_left_is_not_sure),
         cmocka_unit_test(what_leads_to_a_deleted_customer_is_forgotten),
+        cmocka_unit_test(whatever_ended_is_forgotten_and_the_rest_stays),
+        cmocka_unit_test(a_customer_whose_row_is_gone_is_forgotten_and_may_come_back_frozen),
+        cmocka_unit_test(what_ended_twice_in_a_transaction_is_read_twice),
+        cmocka_unit_test(the_freeze_is_read_with_its_date_and_who_made_it),
+        cmocka_unit_test(the_installations_time_is_followed),
         cmocka_unit_test(from_a_lease_after_its_commit_on_no_freeze_is_denied),
         cmocka_unit_test(more_at_once_than_one_page_brings_is_read_all_the_same),
         cmocka_unit_test(rows_from_another_cluster_count_though_their_transactions_are_still_to_come),

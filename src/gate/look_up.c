@@ -1,0 +1,86 @@
+#include "gate/look_up.h"
+
+#define CUSTOMER "c.id AS customer_id, c.status::text AS status, " FREEZE_OF_C
+#define CUSTOMER_COLUMNS "customer_id:uuid status:text " FREEZE_COLUMNS
+enum { AT_FREEZE = 2, AFTER_CUSTOMER = 6 }; /* the places of its columns, and of the next one */
+
+/* The oldest customer that is not deleted among those that the user owns or is a member of, or the one chosen ($2); else a
+ * deleted one: the reply differs from that for a user without any. The array is read first, so that both halves of the
+ * condition use an index. */
+static const struct statement customer_of_user = {
+    .name = "customer_of_user",
+    .sql = "SELECT " CUSTOMER ", coalesce(c.owner_user_id = $1::uuid, false) AS is_owner,"
+           " count(*) FILTER (WHERE c.status <> 'deleted') OVER () > 1 AS has_several"
+           " FROM reclaim.customer_customers c WHERE (c.owner_user_id = $1::uuid OR c.id = ANY"
+           " (ARRAY(SELECT m.customer_id FROM reclaim.customer_members m WHERE m.user_id = $1::uuid)))"
+           " AND ($2::uuid IS NULL OR c.id = $2::uuid)"
+           " ORDER BY c.status = 'deleted', c.tm_create NULLS LAST, c.id LIMIT 1",
+    .params = 2,
+    .columns = CUSTOMER_COLUMNS " is_owner:bool has_several:bool",
+};
+
+/* What is left of a key's life is computed by the clock that its end was written by; null for a key without an end. */
+static const struct statement customer_of_key = {
+    .name = "customer_of_key",
+    .sql = "SELECT " CUSTOMER ", k.id AS key_id, k.scope,"
+           " (extract(epoch FROM CASE WHEN k.expires_at IS NOT NULL THEN least(k.expires_at - clock_timestamp(),"
+           " interval '1 hour') END) * 1000000)::bigint AS left_us"
+           " FROM reclaim.access_keys k LEFT JOIN reclaim.customer_customers c ON c.id = k.customer_id"
+           " WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND (k.customer_id IS NULL OR c.id IS NOT NULL)",
+    .params = 1,
+    .columns = CUSTOMER_COLUMNS " key_id:uuid scope:text left_us:int8",
+};
+
+/* At most one update a minute, so that a key in heavy use does not mean as many row versions. */
+static const struct statement touch_key = {
+    .name = "touch_key",
+    .sql = "UPDATE reclaim.access_keys SET last_used_at = pg_catalog.now() WHERE key_hash = $1 AND revoked_at IS NULL"
+           " AND (last_used_at IS NULL OR last_used_at < pg_catalog.now() - interval '1 minute')",
+    .params = 1,
+    .columns = "",
+};
+
+const struct statement *const look_up_statements[] = {&customer_of_user, &customer_of_key, &touch_key};
+const size_t look_up_statement_count = COUNT_OF(look_up_statements);
+
+static void read_customer(struct caller *c, const struct pg_call *found)
+{
+    struct str status = pg_get(found, 0, 1);
+    c->standing = STANDING_NONE;
+    if (found->rows == 0 || pg_is_null(found, 0, 0) ||
+        str_copy(pg_get(found, 0, 0), c->customer_id, sizeof c->customer_id))
+        return;
+    c->freeze = freeze_read(found, 0, AT_FREEZE);
+    c->standing = str_eq(status, STR("active"))   ? STANDING_ACTIVE
+                  : str_eq(status, STR("frozen")) ? STANDING_FROZEN
+                                                  : STANDING_DELETED;
+}
+
+enum err look_up_user(struct pg *pg, const char *choice, int64_t deadline_ns, struct caller *c)
+{
+    struct pg_call found = {.ask = &customer_of_user, .args = {pg_text(c->user_id), pg_text_or_null(choice)}};
+    enum err e = pg_ask(pg, &found, deadline_ns);
+    if (e)
+        return e;
+    read_customer(c, &found);
+    c->is_owner = found.rows && pg_get_bool(&found, 0, AFTER_CUSTOMER);
+    c->has_several = found.rows && pg_get_bool(&found, 0, AFTER_CUSTOMER + 1);
+    return OK;
+}
+
+enum err look_up_key(struct pg *pg, const char *key_hash, int64_t deadline_ns, struct caller *c, int64_t *ret_left_us)
+{
+    struct pg_call calls[] = {{.ask = &customer_of_key, .args = {pg_text(key_hash)}},
+                              {.ask = &touch_key, .args = {pg_text(key_hash)}}};
+    const struct pg_call *found = &calls[0];
+    enum err e = pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
+    if (e || found->rows == 0)
+        return e;
+    read_customer(c, found);
+    if ((e = key_scope_parse(pg_get(found, 0, AFTER_CUSTOMER + 1), &c->scope, c->participant)))
+        return e;
+    c->admin = c->scope == SCOPE_ADMIN;
+    if (!pg_is_null(found, 0, AFTER_CUSTOMER + 2))
+        *ret_left_us = pg_get_i64(found, 0, AFTER_CUSTOMER + 2);
+    return str_copy(pg_get(found, 0, AFTER_CUSTOMER), c->key_id, sizeof c->key_id);
+}
