@@ -42,16 +42,16 @@ static bool is_admitted(const struct guarded *route, const struct caller *c)
     return standing && route->admits & ADMITS_CUSTOMER;
 }
 
-/* False after an answer was sent. */
-static bool is_owner_enough(struct request *rq, const struct guarded *route, const struct caller *c)
+/* Calls the handler unless the route is for owners and the caller is none. The caller may be gone after an answer. */
+static void admit(struct request *rq, const struct guarded *route, const struct caller *c)
 {
-    if (!(route->admits & ADMITS_OWNER_ONLY) || c->by_key)
-        return true;
-    if (c->has_several)
+    bool must_own = route->admits & ADMITS_OWNER_ONLY && !c->by_key;
+    if (must_own && c->has_several)
         reply_refuse(rq, 400, "WHICH_CUSTOMER", "Several customers belong to you: name one in X-Reclaim-Customer.");
-    else if (!c->is_owner)
+    else if (must_own && !c->is_owner)
         reply_refuse(rq, 403, "NOT_OWNER", "Only the owner of the account may do this.");
-    return !c->has_several && c->is_owner;
+    else
+        call_handler(rq, route, c);
 }
 
 static void guard_decide(struct authentication *q)
@@ -62,10 +62,9 @@ static void guard_decide(struct authentication *q)
     bool known = q->verdict == CALLER_KNOWN;
     if (known && q->choice_is_malformed)
         reply_refuse(rq, 400, "INVALID_CUSTOMER", "X-Reclaim-Customer is a customer's id, a UUID.");
-    else if (known && is_admitted(route, c)) {
-        if (is_owner_enough(rq, route, c))
-            call_handler(rq, route, c);
-    } else if (known && c->scope != SCOPE_CUSTOMER)
+    else if (known && is_admitted(route, c))
+        admit(rq, route, c);
+    else if (known && c->scope != SCOPE_CUSTOMER)
         reply_refuse(rq, 403, "FORBIDDEN", "The scope of this key does not include this.");
     else if (known && c->standing == STANDING_FROZEN && !(route->admits & ADMITS_FROZEN))
         authenticator_refuse_frozen(route->authenticator, rq, c);

@@ -53,7 +53,7 @@ describe('a list', () => {
     ['orphans --older-than 0s', 'id,email,created_at,verified,last_sign_in_at'],
     ['customers list', 'id,name,email,status,owner_user_id,tm_create,tm_deletion_scheduled,held_since,hold_reason'],
     ['customers members CUSTOMER', 'user_id,role,email,created_at'],
-    ['key list --customer CUSTOMER', 'id,prefix,name,created_at,last_used_at,revoked_at'],
+    ['key list --customer CUSTOMER', 'id,prefix,scope,name,created_at,last_used_at,expires_at,revoked_at'],
     ['cascade list', 'name,kind,table,column,soft_delete,page,enabled,fault'],
     ['cascade status', 'participant,pending,failed,done,rows,oldest,error', ['pending', 'failed', 'done', 'rows']],
     ['switch list', 'name,address,source,live_calls,created_at', ['live_calls']],

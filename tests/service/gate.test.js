@@ -11,6 +11,7 @@ import {
   assertError,
   asUser,
   bearer,
+  canaryPassword,
   env,
   freeze,
   frozenEverywhere,
@@ -98,7 +99,7 @@ describe('the gate', () => {
     const answer = await gate(server);
     assert.match(answer.headers['www-authenticate'], /^Bearer/);
     assert.equal(answer.headers['x-gate-body'], answer.body);
-    // A token is looked at before a key is.
+    // Both must be good: tests/service/scopes.test.js has two that are.
     const key = await addKey(t, db, customer);
     assertError(await gate(server, { ...bearer('nonsense'), ...asKey(key) }), 401, 'INVALID_TOKEN');
     assertPasses(await gate(server, { Authorization: 'Basic eDp5', ...asKey(key) }), customer);
@@ -134,6 +135,120 @@ describe('the gate', () => {
 
     assert.equal((await recover(server, customer.id)).status, 200);
     for (const headers of [asUser(customer.user.id), asKey(key)]) assertPasses(await gate(server, headers), customer);
+  });
+
+  it('shows the date that was promised, and who may recover; under a legal hold none in the past', async () => {
+    const refusal = async (changes) => {
+      const customer = await addCustomer(db);
+      const own = asUser(customer.user.id);
+      await db.query(`update reclaim.customer_customers set status = 'frozen', ${changes} where id = $1`, [customer.id]);
+      await until('frozen', async () => (await gate(server, own)).status === 403);
+      const answer = await fromMemory(server, 'frozen', () => gate(server, own));
+      assert.equal(answer.json.error, 'DELETION_SCHEDULED');
+      // By the database: the route asks it in any case.
+      assert.equal((await request(server, { path: '/v1/customers', headers: own })).json.recovery_endpoint, answer.json.recovery_endpoint);
+      return answer.json;
+    };
+    const days = (time) => (Date.parse(time) - Date.now()) / 86_400_000;
+    const stored = await refusal(`deletion_effective_at = '2031-02-03T04:05:06.000007Z', frozen_by = 'owner'`);
+    assert.equal(stored.deletion_effective_at, '2031-02-03T04:05:06.000007Z');
+    assert.equal(stored.recovery_endpoint, 'DELETE /auth/unregister');
+    assert.equal((await refusal(`frozen_by = 'admin'`)).recovery_endpoint, '');
+    const late = `tm_deletion_scheduled = now() - interval '40 days', deletion_effective_at = now() - interval '10 days'`;
+    assert.ok(Math.abs(days((await refusal(late)).deletion_effective_at) + 10) < 0.1, 'due, and the next pass deletes it');
+    const held = `hold_at = now(), hold_reason = 'a lawsuit'`;
+    assert.ok(Math.abs(days((await refusal(`${late}, ${held}`)).deletion_effective_at) - 7) < 0.1);
+    const ahead = await refusal(`deletion_effective_at = now() + interval '2 days', ${held}`);
+    assert.ok(Math.abs(days(ahead.deletion_effective_at) - 2) < 0.1, 'a date that has not come yet stays');
+  });
+
+  const addMember = (customer, userId) =>
+    db.query(`insert into reclaim.customer_members (customer_id, user_id, role) values ($1, $2, 'member')`, [customer.id, userId]);
+  const choosing = (userId, id) => ({ ...asUser(userId), 'X-Reclaim-Customer': id });
+  const addUser = async () => {
+    const { user } = await addCustomer(db, { status: 'deleted' });
+    return user;
+  };
+
+  it('lets a member pass as its customer, refuses it with the customer, and when it is removed', async () => {
+    const customer = await addCustomer(db);
+    const member = await addUser();
+    assertError(await gate(server, asUser(member.id)), 401, 'ACCOUNT_DELETED');
+    await addMember(customer, member.id);
+    assertPasses(await gate(server, asUser(member.id)), customer);
+    assertPasses(await fromMemory(server, 'passed', () => gate(server, asUser(member.id))), customer);
+    assert.equal((await request(server, { path: `/v1/customers/${customer.id}`, headers: asUser(member.id) })).json.id, customer.id);
+    for (const method of ['POST', 'DELETE'])
+      assertError(await request(server, { method, path: '/auth/unregister', headers: asUser(member.id), body: '{}' }), 403, 'NOT_OWNER');
+    await freeze(server, customer.id);
+    assertError(await gate(server, asUser(member.id)), 403, 'DELETION_SCHEDULED');
+    assertError(await request(server, { method: 'DELETE', path: '/auth/unregister', headers: asUser(member.id) }), 403, 'NOT_OWNER');
+    await recover(server, customer.id);
+    assertPasses(await gate(server, asUser(member.id)), customer);
+    await db.query(
+      `with gone as (delete from reclaim.customer_members where user_id = $1 returning user_id)
+       insert into reclaim.gate_ended (kind, id) select 'user', user_id from gone`, [member.id]);
+    await until('the member refused', async () => (await gate(server, asUser(member.id))).status === 401);
+    assertPasses(await gate(server, asUser(customer.user.id)), customer);
+  });
+
+  it('of several customers takes the oldest, or the one that the request chooses', async (t) => {
+    const oldest = await addCustomer(db, { tm_create: '2020-01-01T00:00:00Z' });
+    const [second, foreign] = [await addCustomer(db, { tm_create: '2021-01-01T00:00:00Z' }), await addCustomer(db)];
+    const { id } = oldest.user;
+    await addMember(second, id);
+    for (let twice = 0; twice < 2; twice++) {
+      assertPasses(await gate(server, asUser(id)), oldest);
+      assertPasses(await gate(server, choosing(id, second.id.toUpperCase())), second);
+      assertPasses(await gate(server, choosing(id, oldest.id)), oldest);
+      assertError(await gate(server, choosing(id, foreign.id)), 403, 'NO_CUSTOMER');
+      assertError(await gate(server, choosing(id, 'nonsense')), 403, 'NO_CUSTOMER');
+    }
+    assertPasses(await fromMemory(server, 'passed', () => gate(server, choosing(id, second.id))), second);
+    assertError(await request(server, { path: `/v1/customers/${oldest.id}`, headers: choosing(id, 'nonsense') }), 400, 'INVALID_CUSTOMER');
+    assertError(await request(server, { path: `/v1/customers/${oldest.id}`, headers: choosing(id, second.id) }), 403, 'FORBIDDEN');
+
+    const unregister = (headers, method = 'POST') =>
+      request(server, { method, path: '/auth/unregister', headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify({ password: canaryPassword }) });
+    for (const method of ['POST', 'DELETE']) {
+      assertError(await unregister(asUser(id), method), 400, 'WHICH_CUSTOMER');
+      assertError(await unregister(choosing(id, second.id), method), 403, 'NOT_OWNER');
+      assertError(await unregister(choosing(id, foreign.id), method), 403, 'NO_CUSTOMER');
+    }
+    const frozen = await unregister(choosing(id, oldest.id));
+    assert.equal(frozen.status, 200, frozen.body);
+    // The oldest counts though it is frozen; the other is not concerned.
+    assertError(await gate(server, asUser(id)), 403, 'DELETION_SCHEDULED');
+    assertPasses(await gate(server, choosing(id, second.id)), second);
+    const key = asKey(await addKey(t, db, second));
+    assertPasses(await gate(server, { ...key, 'X-Reclaim-Customer': second.id }), second);
+    assertError(await gate(server, { ...key, 'X-Reclaim-Customer': oldest.id }), 403, 'NO_CUSTOMER');
+    await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [oldest.id]);
+    await until('the next oldest', async () => (await gate(server, asUser(id))).status === 200);
+    assertPasses(await gate(server, asUser(id)), second);
+    assertError(await unregister(asUser(id)), 403, 'NOT_OWNER');
+  });
+
+  it('asks which customer is to be deleted as soon as there is a second, cached or not', async () => {
+    const customer = await addCustomer(db);
+    const own = asUser(customer.user.id);
+    assertPasses(await fromMemory(server, 'passed', () => gate(server, own)), customer);
+    await db.query('insert into reclaim.customer_customers (owner_user_id) values ($1)', [customer.user.id]);
+    assertError(await request(server, { method: 'DELETE', path: '/auth/unregister', headers: own }), 400, 'WHICH_CUSTOMER');
+  });
+
+  it('refuses a customer and a key whose rows are gone, and all that a user has, as fast as a freeze', async (t) => {
+    const [gone, other] = [await addCustomer(db), await addCustomer(db)];
+    const key = asKey(await addKey(t, db, other));
+    for (const [headers, customer] of [[asUser(gone.user.id), gone], [key, other], [asUser(other.user.id), other]])
+      assertPasses(await fromMemory(server, 'passed', () => gate(server, headers)), customer);
+    await db.query(
+      `with gone as (delete from reclaim.customer_customers where id = $1 returning id)
+       insert into reclaim.gate_ended (kind, id) select 'customer', id from gone`, [gone.id]);
+    await until('the customer gone', async () => (await gate(server, asUser(gone.user.id))).status === 403);
+    await db.query('delete from reclaim.access_keys where customer_id = $1', [other.id]);
+    await until('the key gone', async () => (await gate(server, key)).status === 401);
+    assertPasses(await gate(server, asUser(other.user.id)), other);
   });
 
   it('keeps a frozen customer out of all of Reclaim but what frees it', async () => {

@@ -73,8 +73,8 @@ describe('reclaim key', () => {
     assert.equal(items[1].revoked_at, null);
     assert.equal(items[1].last_used_at, null);
     const table = await key(t, 'list', '--customer', customer);
-    assert.match(table.stdout, /^id +prefix +name +created_at +last_used_at +revoked_at\n/);
-    assert.match(table.stdout, new RegExp(`^${second.id}  ${second.text.slice(0, 9)}  - +\\S+Z  - +-$`, 'm'));
+    assert.match(table.stdout, /^id +prefix +scope +name +created_at +last_used_at +expires_at +revoked_at\n/);
+    assert.match(table.stdout, new RegExp(`^${second.id}  ${second.text.slice(0, 9)}  customer  - +\\S+Z  - +- +-$`, 'm'));
     assert.match(table.stdout, /\n2 keys\n$/);
     for (const { stdout } of [json, table])
       for (const made of [first, second]) assert.ok(!stdout.includes(made.text.slice(9)));
@@ -125,6 +125,80 @@ describe('reclaim key', () => {
     await create(t, await addCustomer('frozen'));
   });
 
+  const createScoped = async (t, ...args) => {
+    const { code, stdout, stderr } = await key(t, 'create', ...args);
+    assert.equal(code, 0, stderr);
+    assert.match(stdout, /^rk_[\w-]{43}\n$/);
+    return { text: stdout.trim(), id: /its id is ([0-9a-f-]{36});/.exec(stderr)[1] };
+  };
+  const rowOf = async ({ id }) =>
+    (await db.query('select *, extract(epoch from expires_at - created_at)::float8 as life from reclaim.access_keys where id = $1', [id]))[0];
+
+  it('a key for a program has a scope and no customer, and is listed without one', async (t) => {
+    const made = await createScoped(t, '--scope', 'calls', '--expires', '90d', '--name', 'switch 1');
+    const row = await rowOf(made);
+    assert.deepEqual([row.scope, row.customer_id, row.name], ['calls', null, 'switch 1']);
+    assert.ok(Math.abs(row.life - 90 * 86_400) < 60);
+    await create(t, await addCustomer());
+    const items = JSON.parse((await key(t, 'list', '--format', 'json')).stdout);
+    assert.deepEqual(items.map(({ id, scope }) => ({ id, scope })), [{ id: made.id, scope: 'calls' }]);
+    assert.match(items[0].expires_at, /Z$/);
+    const log = await db.query('select customer_id, action, actor from reclaim.customer_log where actor_id = $1', [made.id]);
+    assert.deepEqual(log, [{ customer_id: null, action: 'key_create', actor: 'operator' }]);
+    assert.equal((await key(t, 'revoke', made.text)).stdout, '1 key revoked\n');
+  });
+
+  it('rotate makes another key for the same, and lets the old one work on for the grace', async (t) => {
+    const customer = await addCustomer();
+    for (const old of [await createScoped(t, '--scope', 'receipts:archive', '--expires', '90d', '--name', 'n'), await create(t, customer, '--name', 'n')]) {
+      const before = await rowOf(old);
+      const { code, stdout, stderr } = await key(t, 'rotate', old.id, '--grace', '2h');
+      assert.equal(code, 0, stderr);
+      assert.match(stdout, /^rk_[\w-]{43}\n$/);
+      const [was, now] = [await rowOf(old), await rowOf({ id: /its id is ([0-9a-f-]{36});/.exec(stderr)[1] })];
+      assert.deepEqual([now.scope, now.customer_id, now.name], [before.scope, before.customer_id, 'n']);
+      assert.equal(now.key_hash, hashOf(stdout.trim()));
+      assert.equal(now.life === null, before.life === null);
+      if (before.life !== null) assert.ok(Math.abs(now.life - before.life) < 60, 'it lives as long as the old one was to');
+      assert.ok(Math.abs(was.expires_at - Date.now() - 7_200_000) < 300_000, String(was.expires_at));
+      assert.equal(was.revoked_at, null);
+    }
+  });
+
+  it('rotate never lengthens the old key’s life, and rotates none that is over', async (t) => {
+    const short = await createScoped(t, '--scope', 'read', '--expires', '10m');
+    const { expires_at: end } = await rowOf(short);
+    assert.equal((await key(t, 'rotate', short.text, '--grace', '90d', '--expires', '30d')).code, 0);
+    assert.deepEqual((await rowOf(short)).expires_at, end);
+    const over = await createScoped(t, '--scope', 'read');
+    assert.equal((await key(t, 'rotate', over.id, '--grace', '0s')).code, 0);
+    const revoked = await createScoped(t, '--scope', 'read');
+    await key(t, 'revoke', revoked.id);
+    const customer = await addCustomer();
+    const gone = await create(t, customer);
+    await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [customer]);
+    for (const { id } of [over, revoked, gone, { id: randomUUID() }]) {
+      const { code, stdout, stderr } = await key(t, 'rotate', id);
+      assert.deepEqual([code, stdout], [1, ''], stderr);
+      assert.match(stderr, /there is no such key, or it is revoked, has expired or is a deleted customer's/);
+    }
+  });
+
+  it('the table refuses a scope that is none, a customer beside a scope, and a key of neither', async () => {
+    const customer = await addCustomer();
+    for (const [scope, whose, end] of [
+      ['everything', null, null],
+      ['calls', customer, null],
+      ['customer', null, null],
+      ['receipts:', null, null],
+      ['calls', null, 'infinity'],
+    ])
+      await assert.rejects(
+        db.query('insert into reclaim.access_keys (scope, customer_id, key_hash, expires_at) values ($1, $2, $3, $4)', [scope, whose, randomUUID(), end]),
+        /violates check constraint/,
+      );
+  });
+
   it('another master key than the database’s makes no keys', async (t) => {
     await db.query("update reclaim.installation set key_fingerprint = 'another'");
     t.after(() => db.query('update reclaim.installation set key_fingerprint = null'));
@@ -143,11 +217,25 @@ describe('reclaim key', () => {
     ['create', '--customer', id, '--name', 'a\nb'],
     ['create', '--customer', id, '--name', 'n'.repeat(101)],
     ['create', '--customer', id, '--format', 'json'],
-    ['list'],
     ['list', '--customer', id, '--format', 'xml'],
     ['list', '--customer', id, '--name', 'x'],
     ['revoke'],
     ['revoke', 'rk_short'],
+    ['create', '--customer', id, '--scope', 'admin'],
+    ['create', '--scope', 'everything'],
+    ['create', '--scope', 'customer'],
+    ['create', '--scope', 'receipts:'],
+    ['create', '--scope', 'receipts:With Capitals'],
+    ['create', '--scope', `receipts:${'n'.repeat(64)}`],
+    ['create', '--scope', 'read', '--expires', 'soon'],
+    ['create', '--scope', 'read', '--expires', '0s'],
+    ['create', '--scope', 'read', '--grace', '1h'],
+    ['rotate'],
+    ['rotate', id, '--scope', 'admin'],
+    ['rotate', id, '--customer', id],
+    ['rotate', id, '--grace', 'x'],
+    ['revoke', id, '--expires', '1d'],
+    ['list', '--scope', 'admin'],
   ])
     it(`«reclaim key ${args.join(' ').slice(0, 60)}» is not understood`, async (t) => {
       const { code, stdout, stderr } = await key(t, ...args);
@@ -159,6 +247,6 @@ describe('reclaim key', () => {
   it('has help', async (t) => {
     const { code, stdout } = await key(t, '--help');
     assert.equal(code, 0);
-    assert.match(stdout, /^Usage: reclaim key create\|revoke\|list/);
+    assert.match(stdout, /^Usage: reclaim key create\|rotate\|revoke\|list/);
   });
 });
