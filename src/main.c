@@ -236,10 +236,11 @@ static const struct command commands[] = {
          "                        --customer those with a scope\n"
          "\n"
          "Keys are hashed under RECLAIM_SECRET_KEY, which must be the servers'.\n",
-     .options = OPTIONS({"--customer", "ID", "whose keys"}, {"--scope", "SCOPE", "what a program's key reaches"},
-                        {"--expires", "TIME", "how long the new key works, such as 90d; rotate: as long as the old one"},
-                        {"--grace", "TIME", "how long the old key works beside the new one; 24h unless given"},
-                        {"--name", "TEXT", "what the key is for, for `list`"}),
+     .options =
+         OPTIONS({"--customer", "ID", "whose keys"}, {"--scope", "SCOPE", "what a program's key reaches"},
+                 {"--expires", "TIME", "how long the new key works, such as 90d; rotate: as long as the old one"},
+                 {"--grace", "TIME", "how long the old key works beside the new one; 24h unless given"},
+                 {"--name", "TEXT", "what the key is for, for `list`"}),
      .words = 2,
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .key_purpose = ACCESS_KEY_PURPOSE,

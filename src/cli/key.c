@@ -92,9 +92,9 @@ static enum err revoke(struct command_context *c)
     return e;
 }
 
-static const struct report_column columns[] = {
-    {.name = "id"},         {.name = "prefix"},       {.name = "scope"},      {.name = "name"},
-    {.name = "created_at"}, {.name = "last_used_at"}, {.name = "expires_at"}, {.name = "revoked_at"}};
+static const struct report_column columns[] = {{.name = "id"},         {.name = "prefix"},     {.name = "scope"},
+                                               {.name = "name"},       {.name = "created_at"}, {.name = "last_used_at"},
+                                               {.name = "expires_at"}, {.name = "revoked_at"}};
 static const struct report_shape keys_shape = {columns, COUNT_OF(columns), true, "-", "key"};
 
 static enum err list(struct command_context *c)

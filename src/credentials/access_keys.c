@@ -108,9 +108,10 @@ bool access_key_name_is_fine(struct str name)
 const struct statement access_key_insert = {
     .name = "access_key_insert",
     .sql = "WITH made AS (INSERT INTO reclaim.access_keys (customer_id, key_hash, prefix, name, expires_at)"
-           "  SELECT c.id, $2, $3, $4, " EXPIRES("$5") " FROM reclaim.customer_customers c"
-           "  WHERE c.id = $1::uuid AND c.status <> 'deleted' FOR SHARE RETURNING id, customer_id)," LOG("key_create", "made")
-           " SELECT id FROM made",
+           "  SELECT c.id, $2, $3, $4, " EXPIRES(
+               "$5") " FROM reclaim.customer_customers c"
+                     "  WHERE c.id = $1::uuid AND c.status <> 'deleted' FOR SHARE RETURNING id, customer_id)," LOG(
+                         "key_create", "made") " SELECT id FROM made",
     .params = 5,
     .columns = "id:uuid",
 };
@@ -118,8 +119,8 @@ const struct statement access_key_insert = {
 const struct statement access_key_insert_scoped = {
     .name = "access_key_insert_scoped",
     .sql = "WITH made AS (INSERT INTO reclaim.access_keys (scope, key_hash, prefix, name, expires_at)"
-           "  VALUES ($1, $2, $3, $4, " EXPIRES("$5") ") RETURNING id, customer_id)," LOG("key_create", "made")
-           " SELECT id FROM made",
+           "  VALUES ($1, $2, $3, $4, " EXPIRES("$5") ") RETURNING id, customer_id)," LOG(
+               "key_create", "made") " SELECT id FROM made",
     .params = 5,
     .columns = "id:uuid",
 };
@@ -127,19 +128,20 @@ const struct statement access_key_insert_scoped = {
 /* Ends the old key's life early; never later than it was to end. */
 const struct statement access_key_rotate = {
     .name = "access_key_rotate",
-    .sql = "WITH live AS (SELECT c.id FROM reclaim.customer_customers c JOIN reclaim.access_keys k ON k.customer_id = c.id"
-           "  WHERE (k.id = $1::uuid OR k.key_hash = $2::text) AND c.status <> 'deleted' FOR SHARE OF c),"
-           " old AS (UPDATE reclaim.access_keys k"
-           "  SET expires_at = least(k.expires_at, " EXPIRES("$6") ") FROM reclaim.access_keys was"
-           "  WHERE was.id = k.id AND (k.id = $1::uuid OR k.key_hash = $2::text) AND k.revoked_at IS NULL"
-           "  AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())"
-           "  AND (k.customer_id IS NULL OR k.customer_id IN (SELECT live.id FROM live))"
-           "  RETURNING k.id, k.customer_id, k.scope, k.name, was.expires_at - was.created_at AS life),"
-           " made AS (INSERT INTO reclaim.access_keys (customer_id, scope, key_hash, prefix, name, expires_at)"
-           "  SELECT customer_id, scope, $3, $4, name,"
-           "  clock_timestamp() + coalesce($5::int8 * interval '1 ms', life) FROM old"
-           "  RETURNING id, customer_id)," LOG("key_rotate", "made")
-           " SELECT id FROM made",
+    .sql =
+        "WITH live AS (SELECT c.id FROM reclaim.customer_customers c JOIN reclaim.access_keys k ON k.customer_id = c.id"
+        "  WHERE (k.id = $1::uuid OR k.key_hash = $2::text) AND c.status <> 'deleted' FOR SHARE OF c),"
+        " old AS (UPDATE reclaim.access_keys k"
+        "  SET expires_at = least(k.expires_at, " EXPIRES(
+            "$6") ") FROM reclaim.access_keys was"
+                  "  WHERE was.id = k.id AND (k.id = $1::uuid OR k.key_hash = $2::text) AND k.revoked_at IS NULL"
+                  "  AND (k.expires_at IS NULL OR k.expires_at > clock_timestamp())"
+                  "  AND (k.customer_id IS NULL OR k.customer_id IN (SELECT live.id FROM live))"
+                  "  RETURNING k.id, k.customer_id, k.scope, k.name, was.expires_at - was.created_at AS life),"
+                  " made AS (INSERT INTO reclaim.access_keys (customer_id, scope, key_hash, prefix, name, expires_at)"
+                  "  SELECT customer_id, scope, $3, $4, name,"
+                  "  clock_timestamp() + coalesce($5::int8 * interval '1 ms', life) FROM old"
+                  "  RETURNING id, customer_id)," LOG("key_rotate", "made") " SELECT id FROM made",
     .params = 6,
     .columns = "id:uuid",
 };
@@ -150,8 +152,7 @@ const struct statement access_key_revoke = {
            "  WHERE revoked_at IS NULL AND ($1::uuid IS NULL OR customer_id = $1::uuid)"
            "  AND ($2::uuid IS NULL OR id = $2::uuid) AND ($3::text IS NULL OR key_hash = $3::text)"
            "  AND ($1::uuid IS NOT NULL OR $2::uuid IS NOT NULL OR $3::text IS NOT NULL)"
-           "  RETURNING id, customer_id)," LOG("key_revoke", "gone")
-           " SELECT id FROM gone",
+           "  RETURNING id, customer_id)," LOG("key_revoke", "gone") " SELECT id FROM gone",
     .params = 3,
     .columns = "id:uuid",
 };
@@ -163,7 +164,8 @@ const struct statement access_keys_list = {
            " reclaim.rfc3339(revoked_at) AS revoked_at"
            " FROM reclaim.access_keys k WHERE customer_id IS NOT DISTINCT FROM $1::uuid ORDER BY k.created_at, id",
     .params = 1,
-    .columns = "id:uuid prefix:text scope:text name:text created_at:text last_used_at:text expires_at:text revoked_at:text",
+    .columns =
+        "id:uuid prefix:text scope:text name:text created_at:text last_used_at:text expires_at:text revoked_at:text",
 };
 
 const struct statement *const access_key_statements[] = {

@@ -12,7 +12,7 @@
 #define ACCESS_KEY_PREFIX_LEN 9 /* "rk_" and 6 characters, shown in lists: 36 of the 256 bits */
 #define ACCESS_KEY_NAME_MAX 100 /* bytes of UTF-8 */
 
-#define KEY_PARTICIPANT_MAX 63  /* bytes of a participant's name, in "receipts:NAME" */
+#define KEY_PARTICIPANT_MAX 63 /* bytes of a participant's name, in "receipts:NAME" */
 
 enum key_scope {
     SCOPE_CUSTOMER, /* a customer's key */

@@ -156,6 +156,8 @@ static bool find_in_cache(struct authentication *q, enum credential_kind kind, c
         customer_id_write(as.id, c->key_id);
     if (kind == CREDENTIAL_TOKEN)
         customer_id_write(as.id, c->user_id);
+    if (as.session.high || as.session.low)
+        customer_id_write(as.session, c->session);
     if (kind != CREDENTIAL_USER)
         c->admin = as.admin;
     q->from_memory = true;
@@ -165,10 +167,8 @@ static bool find_in_cache(struct authentication *q, enum credential_kind kind, c
 static void add_to_cache(const struct authentication *q)
 {
     const struct caller *c = &q->caller;
-    struct cached_credential as = {.admin = c->admin,
-                                   .is_owner = c->is_owner,
-                                   .has_several = c->has_several,
-                                   .scope = (uint8_t)c->scope};
+    struct cached_credential as = {
+        .admin = c->admin, .is_owner = c->is_owner, .has_several = c->has_several, .scope = (uint8_t)c->scope};
     if ((c->scope == SCOPE_CUSTOMER && customer_id_parse(str_of(c->customer_id), &as.customer)) ||
         customer_id_parse(str_of(c->by_key ? c->key_id : c->user_id), &as.id) ||
         (*c->session && customer_id_parse(str_of(c->session), &as.session)))

@@ -14,16 +14,16 @@
 #include "pg/pool.h"
 
 struct caller {
-    bool admin;            /* service_role, app_metadata.role admin, or a key of scope admin */
-    bool by_key;           /* came with an API key, not with a token */
-    bool is_owner;         /* of the customer; false for its members, and for keys */
-    bool has_several;      /* further customers that are not deleted, and the request does not choose one */
-    enum key_scope scope;  /* of a key; SCOPE_CUSTOMER for tokens */
+    bool admin;           /* service_role, app_metadata.role admin, or a key of scope admin */
+    bool by_key;          /* came with an API key, not with a token */
+    bool is_owner;        /* of the customer; false for its members, and for keys */
+    bool has_several;     /* further customers that are not deleted, and the request does not choose one */
+    enum key_scope scope; /* of a key; SCOPE_CUSTOMER for tokens */
     char participant[KEY_PARTICIPANT_MAX + 1]; /* with SCOPE_RECEIPTS */
-    char user_id[37];     /* the token's sub; "" for API keys and tokens without sub */
-    char session[37];     /* the token's session; "" without one */
-    char key_id[37];      /* reclaim.access_keys.id; "" for tokens */
-    char customer_id[37]; /* "" without a customer */
+    char user_id[37];                          /* the token's sub; "" for API keys and tokens without sub */
+    char session[37];                          /* the token's session; "" without one */
+    char key_id[37];                           /* reclaim.access_keys.id; "" for tokens */
+    char customer_id[37];                      /* "" without a customer */
     enum standing_of { STANDING_NONE, STANDING_ACTIVE, STANDING_FROZEN, STANDING_DELETED } standing;
     struct freeze freeze; /* if frozen */
 };

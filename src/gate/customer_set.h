@@ -17,10 +17,10 @@ void customer_id_write(struct customer_id id, char into[37]); /* in lower case *
 /* What the refusal of a frozen customer says; 16 bytes. Instants are of the installation's clock, before the year 10000. */
 #define FREEZE_US_MAX ((UINT64_C(1) << 62) - 1)
 struct freeze {
-    int64_t scheduled_us;      /* when the deletion was requested */
+    int64_t scheduled_us;       /* when the deletion was requested */
     uint64_t effective_us : 62; /* the promised date of the deletion */
-    bool by_admin : 1;         /* the customer cannot recover itself */
-    bool held : 1;             /* a legal hold: not deleted before it is lifted */
+    bool by_admin : 1;          /* the customer cannot recover itself */
+    bool held : 1;              /* a legal hold: not deleted before it is lifted */
 };
 
 struct customer_set;

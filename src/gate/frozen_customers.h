@@ -47,9 +47,12 @@ struct frozen_customers_state frozen_customers_state(struct frozen_customers *fr
     " * 1000000)::bigint"
 #define FREEZE_OF_C                                                                                                    \
     FREEZE_US("c.tm_deletion_scheduled")                                                                               \
-    " AS scheduled_us, " FREEZE_US("coalesce(c.deletion_effective_at,"                                                 \
-                                   " c.tm_deletion_scheduled + (SELECT i.grace FROM reclaim.installation i))")         \
-    " AS effective_us, coalesce(c.frozen_by = 'admin', false) AS by_admin, c.hold_at IS NOT NULL AS held"
+    " AS scheduled_us, " FREEZE_US(                                                                                    \
+        "coalesce(c.deletion_effective_at,"                                                                            \
+        " c.tm_deletion_scheduled + (SELECT i.grace FROM reclaim.installation i))") " AS effective_us, "               \
+                                                                                    "coalesce(c.frozen_by = 'admin', " \
+                                                                                    "false) AS by_admin, c.hold_at "   \
+                                                                                    "IS NOT NULL AS held"
 #define FREEZE_COLUMNS "scheduled_us:int8 effective_us:int8 by_admin:bool held:bool"
 /* Reads those four columns, the first of which is at `column`. */
 struct freeze freeze_read(const struct pg_call *rows, int row, int column);

@@ -5,8 +5,8 @@
 static const struct {
     unsigned flag;
     const char *name;
-} names[] = {{ADMITS_ADMIN, "admin"},     {ADMITS_CUSTOMER, "customer"}, {ADMITS_FROZEN, "frozen"},
-             {ADMITS_READ, "read"},       {ADMITS_CALLS, "calls"},       {ADMITS_BILLING, "billing"},
+} names[] = {{ADMITS_ADMIN, "admin"},       {ADMITS_CUSTOMER, "customer"},    {ADMITS_FROZEN, "frozen"},
+             {ADMITS_READ, "read"},         {ADMITS_CALLS, "calls"},          {ADMITS_BILLING, "billing"},
              {ADMITS_RECEIPTS, "receipts"}, {ADMITS_OWNER_ONLY, "owner_only"}};
 
 const char *admits_name(unsigned admits, size_t at)
@@ -31,9 +31,9 @@ static void call_handler(struct request *rq, const struct guarded *route, const 
 
 static bool is_admitted(const struct guarded *route, const struct caller *c)
 {
-    static const unsigned of_scope[] = {[SCOPE_CUSTOMER] = 0,           [SCOPE_ADMIN] = ADMITS_ADMIN,
-                                        [SCOPE_READ] = ADMITS_READ,     [SCOPE_CALLS] = ADMITS_CALLS,
-                                        [SCOPE_BILLING] = ADMITS_BILLING, [SCOPE_RECEIPTS] = ADMITS_RECEIPTS};
+    static const unsigned of_scope[] = {
+        [SCOPE_CUSTOMER] = 0,         [SCOPE_ADMIN] = ADMITS_ADMIN,     [SCOPE_READ] = ADMITS_READ,
+        [SCOPE_CALLS] = ADMITS_CALLS, [SCOPE_BILLING] = ADMITS_BILLING, [SCOPE_RECEIPTS] = ADMITS_RECEIPTS};
     if (c->scope != SCOPE_CUSTOMER)
         return route->admits & of_scope[c->scope];
     if (c->admin && route->admits & ADMITS_ADMIN)

@@ -23,8 +23,8 @@ static const struct statement customer_of_user = {
 static const struct statement customer_of_key = {
     .name = "customer_of_key",
     .sql = "SELECT " CUSTOMER ", k.id AS key_id, k.scope,"
-           " (extract(epoch FROM CASE WHEN k.expires_at IS NOT NULL THEN least(k.expires_at - clock_timestamp(),"
-           " interval '1 hour') END) * 1000000)::bigint AS left_us"
+           " (extract(epoch FROM CASE WHEN k.expires_at IS NOT NULL THEN least(interval '1 hour',"
+           " greatest(interval '-1 hour', k.expires_at - clock_timestamp())) END) * 1000000)::bigint AS left_us"
            " FROM reclaim.access_keys k LEFT JOIN reclaim.customer_customers c ON c.id = k.customer_id"
            " WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND (k.customer_id IS NULL OR c.id IS NOT NULL)",
     .params = 1,

@@ -69,14 +69,18 @@ static void add_billing(struct routes *r, const struct routes_needs *needs)
 {
     struct billing *context = &r->billing;
     add_guarded(r, needs, METHOD_POST, "/v1/billing/charges", ADMITS_ADMIN | ADMITS_BILLING, charge_handle, context);
-    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}", ADMIN_READS | ADMITS_BILLING, account_show_handle, context);
-    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/accounts/{id}", ADMITS_ADMIN | ADMITS_BILLING, account_delete_handle, context);
-    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}/valid-balance", ADMIN_READS | ADMITS_BILLING, valid_balance_handle,
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}", ADMIN_READS | ADMITS_BILLING, account_show_handle,
                 context);
-    add_guarded(r, needs, METHOD_POST, "/v1/billing/subscriptions", ADMITS_ADMIN | ADMITS_BILLING, subscribe_handle, context);
-    add_guarded(r, needs, METHOD_GET, "/v1/billing/subscriptions/{id}", ADMIN_READS | ADMITS_BILLING, subscription_show_handle,
+    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/accounts/{id}", ADMITS_ADMIN | ADMITS_BILLING,
+                account_delete_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}/valid-balance", ADMIN_READS | ADMITS_BILLING,
+                valid_balance_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/billing/subscriptions", ADMITS_ADMIN | ADMITS_BILLING, subscribe_handle,
                 context);
-    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN | ADMITS_BILLING, unsubscribe_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/subscriptions/{id}", ADMIN_READS | ADMITS_BILLING,
+                subscription_show_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN | ADMITS_BILLING,
+                unsubscribe_handle, context);
 }
 
 static void add_calls(struct routes *r, const struct routes_needs *needs)
@@ -85,8 +89,10 @@ static void add_calls(struct routes *r, const struct routes_needs *needs)
     add_guarded(r, needs, METHOD_POST, "/v1/calls", ADMITS_ADMIN | ADMITS_CALLS, call_begin_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/calls", ADMIN_READS | ADMITS_CALLS, calls_list_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/calls/{id}", ADMIN_READS | ADMITS_CALLS, call_show_handle, context);
-    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/progress", ADMITS_ADMIN | ADMITS_CALLS, call_progress_handle, context);
-    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/hangup", ADMITS_ADMIN | ADMITS_CALLS, call_hangup_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/progress", ADMITS_ADMIN | ADMITS_CALLS, call_progress_handle,
+                context);
+    add_guarded(r, needs, METHOD_POST, "/v1/calls/{id}/hangup", ADMITS_ADMIN | ADMITS_CALLS, call_hangup_handle,
+                context);
 }
 
 static void furnish(struct routes *r, const struct contract *contract, const struct settings *s,

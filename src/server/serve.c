@@ -293,7 +293,8 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
     if (e || (e = database_make_partitions(pg, deadline_ns)) || (e = cleanup_purge_codes(pg, deadline_ns)) ||
         (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)))
         return e;
-    if ((e = gate_ended_prune(&app->gate_ended, pg, deadline_ns)) || (e = audit_prune(pg, s->audit_retention_ms, deadline_ns)))
+    if ((e = gate_ended_prune(&app->gate_ended, pg, deadline_ns)) ||
+        (e = audit_prune(pg, s->audit_retention_ms, deadline_ns)))
         return e;
     return outbox_prune(pg, s->audit_retention_ms, s->amqp_url != NULL, deadline_ns);
 }

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
 import { begin, progress, rowsOf, talking } from '../service/lib/calls.js';
-import { addCustomer, env, freeze, frozenEverywhere, scene } from '../service/lib/customers.js';
+import { addCustomer, addScopedKey, env, freeze, frozenEverywhere, scene } from '../service/lib/customers.js';
 import { Kamailio } from '../service/lib/kamailio.js';
 import { serve } from '../service/lib/reclaim.js';
 import { pause, Stage, until } from '../service/lib/stage.js';
@@ -19,7 +19,7 @@ before(async () => {
   board = await Kamailio.plan(stage);
   ({ db, server } = await scene(stage, { settings: board.env }));
   second = await serve(stage, { database: db, env });
-  await board.start(server.address());
+  await board.start(server.address(), { RECLAIM_KEY: await addScopedKey(stage, db, 'calls') });
 });
 after(() => stage.end());
 

@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
 import { listCalls, over, rowsOf, showCall } from './lib/calls.js';
-import { addCustomer, env, freeze, frozenEverywhere, recover, scene } from './lib/customers.js';
+import { addCustomer, addScopedKey, env, freeze, frozenEverywhere, recover, scene } from './lib/customers.js';
 import { Kamailio } from './lib/kamailio.js';
 import { freePort } from './lib/postgres.js';
 import { run } from './lib/reclaim.js';
@@ -16,7 +16,7 @@ let db, server, board;
 before(async () => {
   board = await Kamailio.plan(stage);
   ({ db, server } = await scene(stage, { settings: board.env }));
-  await board.start(server.address());
+  await board.start(server.address(), { RECLAIM_KEY: await addScopedKey(stage, db, 'calls') });
 });
 after(() => stage.end());
 

@@ -66,6 +66,13 @@ export async function addKey(scope, db, customer) {
   return made.stdout.trim();
 }
 
+/** A key for a program: `calls`, `billing`, …. */
+export async function addScopedKey(scope, db, name) {
+  const made = await run(scope, ['key', 'create', '--scope', name], { database: db });
+  assert.equal(made.code, 0, made.stderr);
+  return made.stdout.trim();
+}
+
 const call = (method, path) => (server, headers, body, more = {}) =>
   request(server, {
     method,

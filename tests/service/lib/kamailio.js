@@ -7,7 +7,6 @@ import fs from 'node:fs';
 import http from 'node:http';
 import path from 'node:path';
 
-import { tokenOf } from './customers.js';
 import { logFile, repository, temporaryDirectory } from './place.js';
 import { freePort } from './postgres.js';
 import { Ended, stageOf, until } from './stage.js';
@@ -58,7 +57,7 @@ export class Kamailio {
     return { RECLAIM_SWITCH_RPC_URL: `http://127.0.0.1:${this.rpcPort}/RPC` };
   }
 
-  /** `reclaim` is the program's address: { host, port }. */
+  /** `reclaim` is the program's address: { host, port }; `defines` has RECLAIM_KEY, unless it is not to be reached. */
   async start(reclaim, defines = {}) {
     this.directory = temporaryDirectory(this.stage);
     const settings = {
@@ -66,7 +65,6 @@ export class Kamailio {
       RPC_LISTEN: `tcp:127.0.0.1:${this.rpcPort}`,
       RPC_PORT: this.rpcPort,
       RECLAIM_URL: `http://${reclaim.host}:${reclaim.port}`,
-      RECLAIM_TOKEN: tokenOf({ role: 'service_role' }),
       SIP_WORKERS: 6,
       RECLAIM_PATIENCE: 20, // long enough for a slow machine
       ...defines,

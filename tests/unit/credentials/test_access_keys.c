@@ -1,5 +1,6 @@
 #include "credentials/access_keys.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "../base/unit.h"
@@ -81,6 +82,29 @@ static void names_are_short_and_printable(void **state UNUSED)
         assert_false(access_key_name_is_fine(wrong[i]));
 }
 
+static void a_scope_is_read_as_the_table_allows_it(void **state UNUSED)
+{
+    enum key_scope scope = SCOPE_CUSTOMER;
+    char participant[KEY_PARTICIPANT_MAX + 1] = "", longest[] = "receipts:"
+                                                                "0123456789012345678901234567890123456789"
+                                                                "01234567890123456789012";
+    assert_int_equal(key_scope_parse(STR("calls"), &scope, participant), OK);
+    assert_int_equal(scope, SCOPE_CALLS);
+    assert_int_equal(key_scope_parse(STR("receipts:a_b.c-1"), &scope, participant), OK);
+    assert_int_equal(scope, SCOPE_RECEIPTS);
+    assert_string_equal(participant, "a_b.c-1");
+    assert_int_equal(key_scope_parse(str_of(longest), &scope, participant), OK);
+    static const char *const none[] = {"",          "Calls",      "calls ",      "admin,read",   "receipts",
+                                       "receipts:", "receipts:A", "receipts:-a", "receipts:a b", "receipts:a\xc3\xa9"};
+    for (size_t i = 0; i < COUNT_OF(none); i++)
+        assert_int_equal(key_scope_parse(str_of(none[i]), &scope, participant), ERR_INPUT);
+    char too_long[sizeof longest + 1];
+    (void)snprintf(too_long, sizeof too_long, "%s3", longest);
+    assert_int_equal(key_scope_parse(str_of(too_long), &scope, participant), ERR_INPUT);
+    assert_string_equal(participant, longest + 9);
+    assert_int_equal(key_scope_parse((struct str){NULL, 0}, &scope, participant), ERR_INPUT);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +112,7 @@ int main(void)
         cmocka_unit_test(what_is_not_a_key_is_seen_by_its_form),
         cmocka_unit_test(a_hash_follows_from_the_master_key_and_the_key),
         cmocka_unit_test(a_list_shows_the_beginning_alone),
+        cmocka_unit_test(a_scope_is_read_as_the_table_allows_it),
         cmocka_unit_test(names_are_short_and_printable),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 
 #include "../base/metric_value.h"
 #include "../pg/server.h"
+#include "gate/gate_ended.h"
 #include "pg/migrate.h"
 
 #define PATIENCE_NS (60 * NS_PER_S)
@@ -170,8 +171,8 @@ static void await_forgotten(enum credential_kind kind, struct digest by)
 
 static void whatever_ended_is_forgotten_and_the_rest_stays(void **state UNUSED)
 {
-    must_run(pg, "INSERT INTO reclaim.access_keys (id, customer_id, key_hash) SELECT " ID("n") ", " ID("60")
-                 ", 'key ' || n FROM generate_series(65, 67) AS n");
+    must_run(pg, "INSERT INTO reclaim.access_keys (id, customer_id, key_hash) SELECT " ID("n") ", " ID(
+                     "60") ", 'key ' || n FROM generate_series(65, 67) AS n");
     await_answer(60, FROZEN_NOT);
     struct cached_credential of_60 = {.customer = id_number(60), .id = id_number(61), .session = id_number(62)};
     struct cached_credential key = {.customer = id_number(60), .id = id_number(65)};
@@ -202,12 +203,15 @@ static void a_customer_whose_row_is_gone_is_forgotten_and_may_come_back_frozen(v
     set_status("frozen", 70, 70);
     await_answer(70, FROZEN_IS);
     struct digest by = cache(CREDENTIAL_USER, "gone", (struct cached_credential){.customer = id_number(70)});
-    must_run(pg, "BEGIN; DELETE FROM reclaim.customer_customers WHERE id = " ID("70") ";"
-                 "INSERT INTO reclaim.gate_ended (kind, id) VALUES ('customer', " ID("70") "); COMMIT");
+    must_run(pg, "BEGIN; DELETE FROM reclaim.customer_customers WHERE id = " ID(
+                     "70") ";"
+                           "INSERT INTO reclaim.gate_ended (kind, id) VALUES ('customer', " ID("70") "); COMMIT");
     await_answer(70, FROZEN_NOT);
     assert_false(is_cached(CREDENTIAL_USER, by));
-    must_run(pg, "BEGIN; INSERT INTO reclaim.gate_ended (kind, id) VALUES ('customer', " ID("70") ");"
-                 "INSERT INTO reclaim.customer_customers (id, status) VALUES (" ID("70") ", 'frozen'); COMMIT");
+    must_run(pg,
+             "BEGIN; INSERT INTO reclaim.gate_ended (kind, id) VALUES ('customer', " ID(
+                 "70") ");"
+                       "INSERT INTO reclaim.customer_customers (id, status) VALUES (" ID("70") ", 'frozen'); COMMIT");
     await_answer(70, FROZEN_IS);
     set_status("active", 70, 70);
     await_answer(70, FROZEN_NOT);
@@ -222,11 +226,12 @@ static void what_ended_twice_in_a_transaction_is_read_twice(void **state UNUSED)
     for (unsigned i = 0; i < 4; i++) {
         unsigned n = 89998 + i;
         (void)snprintf(name, sizeof name, "user %u", n);
-        last[i] = cache(CREDENTIAL_USER, name, (struct cached_credential){.customer = id_number(60), .id = id_number(n)});
+        last[i] =
+            cache(CREDENTIAL_USER, name, (struct cached_credential){.customer = id_number(60), .id = id_number(n)});
     }
     must_run(pg, "INSERT INTO reclaim.gate_ended (kind, id)"
                  " SELECT kind, " ID("n") " FROM generate_series(80000, 95000) AS n,"
-                 " unnest(ARRAY['key', 'session', 'user']) AS kind");
+                                          " unnest(ARRAY['key', 'session', 'user']) AS kind");
     for (int i = 0; i < 4; i++)
         await_forgotten(CREDENTIAL_USER, last[i]);
 }
@@ -246,7 +251,8 @@ static void the_freeze_is_read_with_its_date_and_who_made_it(void **state UNUSED
     (void)frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(75), clock_ns(), &found);
     assert_true(found.effective_us == UINT64_C(1924992000000000) && found.by_admin && found.held);
     (void)frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(76), clock_ns(), &found);
-    assert_true((int64_t)found.effective_us - found.scheduled_us == 30 * 86400 * INT64_C(1000000)); /* the usual grace */
+    assert_true((int64_t)found.effective_us - found.scheduled_us ==
+                30 * 86400 * INT64_C(1000000)); /* the usual grace */
     assert_false(found.by_admin || found.held);
     set_status("active", 75, 77);
     await_answer(77, FROZEN_NOT);
@@ -259,6 +265,31 @@ static void the_installations_time_is_followed(void **state UNUSED)
     while (llabs(frozen_customers_now_us(frozen) - clock_wall_us() - 3 * day_us) > day_us / 24)
         assert_true(clock_ns() < end);
     must_run(pg, "UPDATE reclaim.installation SET clock_shift = '0'");
+}
+
+static int64_t tombstones(void)
+{
+    return number_from(server_url(server), "SELECT count(*) FROM reclaim.gate_ended");
+}
+
+static void old_tombstones_are_removed_once_everyone_has_read_them(void **state UNUSED)
+{
+    struct gate_ended leader = {""};
+    struct pg *late = must_connect(server_url(server), PG_PREPARE_OFF);
+    must_run(pg, "DELETE FROM reclaim.gate_ended;"
+                 "INSERT INTO reclaim.gate_ended (kind, id) VALUES ('key', gen_random_uuid());"
+                 "INSERT INTO reclaim.gate_ended (kind, id, created_at) VALUES ('key', gen_random_uuid(), now() - "
+                 "interval '2 h')");
+    must_run(late, "BEGIN; INSERT INTO reclaim.gate_ended (kind, id, created_at)"
+                   " VALUES ('user', gen_random_uuid(), now() - interval '2 h')");
+    assert_int_equal(gate_ended_prune(&leader, pg, clock_ns() + PATIENCE_NS), OK);
+    assert_int_equal(tombstones(), 2);
+    must_run(late, "COMMIT");
+    assert_int_equal(gate_ended_prune(&leader, pg, clock_ns() + PATIENCE_NS), OK);
+    assert_int_equal(tombstones(), 2); /* the late one may be unread; the old one is gone */
+    assert_int_equal(gate_ended_prune(&leader, pg, clock_ns() + PATIENCE_NS), OK);
+    assert_int_equal(tombstones(), 1);
+    pg_free(late);
 }
 
 /* Changes of several pages are read page by page, without a full read. */
@@ -314,10 +345,10 @@ static void a_database_that_went_away_is_read_anew(void **state UNUSED)
 
 static void a_database_that_hangs_is_not_trusted_for_long(void **state UNUSED)
 {
-    int64_t backend = number_from(server_url(server),
-                                  "SELECT pid::int8 FROM pg_stat_activity"
-                                  " WHERE query LIKE '%AS snapshot, change.what%' AND pid <> pg_backend_pid()"
-                                  " LIMIT 1");
+    int64_t backend =
+        number_from(server_url(server), "SELECT pid::int8 FROM pg_stat_activity"
+                                        " WHERE query LIKE '%AS snapshot, change.what%' AND pid <> pg_backend_pid()"
+                                        " LIMIT 1");
     await_answer(31, FROZEN_NOT);
     server_hang(server, (pid_t)backend);
     await_answer(31, FROZEN_UNSURE);
@@ -431,6 +462,7 @@ int main(void)
         cmocka_unit_test(whatever_ended_is_forgotten_and_the_rest_stays),
         cmocka_unit_test(a_customer_whose_row_is_gone_is_forgotten_and_may_come_back_frozen),
         cmocka_unit_test(what_ended_twice_in_a_transaction_is_read_twice),
+        cmocka_unit_test(old_tombstones_are_removed_once_everyone_has_read_them),
         cmocka_unit_test(the_freeze_is_read_with_its_date_and_who_made_it),
         cmocka_unit_test(the_installations_time_is_followed),
         cmocka_unit_test(from_a_lease_after_its_commit_on_no_freeze_is_denied),

@@ -46,6 +46,7 @@ OTHERS = {
     ("customer_log", "credentials"): ({"INSERT"}, "an audit row belongs to the transaction it is about"),
     ("event_outbox", "customers"): ({"INSERT"}, "a change and its event are one transaction"),
     ("event_outbox", "erasure"): ({"UPDATE"}, "a redrive has the deletion published again"),
+    ("gate_ended", "credentials"): ({"INSERT"}, "what ends a key writes its tombstone in the same transaction"),
     ("gate_ended", "customers"): ({"INSERT"}, "a customer or member that is gone is told to every gate in its transaction"),
     ("installation", "customers"): ({"UPDATE"}, "an expiry pass records until when it has deleted"),
     ("mailbox", "customers"): ({"DELETE"}, "a deletion leaves no mail of the customer"),
