@@ -3,7 +3,7 @@
 #define RECOVERY_BODY_H
 
 #include "base/arena.h"
-#include "recovery/codes.h"
+#include "credentials/codes.h"
 
 struct body {
     char correlation_id[37]; /* "" when none was given; kept even when the rest is malformed */

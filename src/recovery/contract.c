@@ -9,7 +9,7 @@ const struct contract contract_cleanup_v1 = {
     .name = "cleanup-v1",
     .malformed = CLEANUP_MALFORMED,
     .expired = CLEANUP_EXPIRED,
-    .code = {.symbols = 8, .alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789", .group = 4, .also_well_formed = "IO"},
+    .code = CODE_SHAPE_LETTERS,
     .code_life_s = 300,
     .limits_validation = true,
     .code_sent = "Verification code sent to email",

@@ -2,8 +2,8 @@
 #ifndef RECOVERY_CONTRACT_H
 #define RECOVERY_CONTRACT_H
 
+#include "credentials/codes.h"
 #include "http/router.h"
-#include "recovery/codes.h"
 
 /* ORPHAN_CLEANUP_00N */
 enum cleanup_error {

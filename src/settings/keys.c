@@ -18,7 +18,9 @@ enum err keys_read(const struct settings *s, struct server_keys *ret, struct why
     for (size_t i = 0; i < COUNT_OF(all) && !e; i++)
         e = digest_derive(str_of(master), all[i].purpose, all[i].key);
     if (!e)
-        e = code_keys_derive(str_of(master), &ret->codes);
+        e = code_keys_derive(str_of(master), CODE_FOR_CLEANUP, &ret->codes);
+    if (!e)
+        e = code_keys_derive(str_of(master), CODE_FOR_SIGN_IN, &ret->sign_in_codes);
     secret_wipe(master, sizeof master);
     return e;
 }

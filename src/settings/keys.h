@@ -2,7 +2,7 @@
 #ifndef SETTINGS_KEYS_H
 #define SETTINGS_KEYS_H
 
-#include "recovery/codes.h"
+#include "credentials/codes.h"
 #include "settings/settings.h"
 
 #define FINGERPRINT_PURPOSE                                                                                            \
@@ -14,7 +14,7 @@ struct server_keys {
     struct digest access_keys; /* hashes API keys */
     struct digest last_mails;  /* seals the address of a last mail */
     struct digest tokens;      /* signs Reclaim's own tokens */
-    struct code_keys codes;
+    struct code_keys codes, sign_in_codes;
 };
 
 enum err keys_read(const struct settings *s, struct server_keys *ret, struct why *why) MUST_CHECK;

@@ -54,7 +54,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     static struct code_keys keys;
     static bool ready;
     if (!ready)
-        PROMISE(code_keys_derive(STR("a key of no worth, for fuzzing only"), &keys) == OK);
+        PROMISE(code_keys_derive(STR("a key of no worth, for fuzzing only"), CODE_FOR_CLEANUP, &keys) == OK);
     ready = true;
     if (size < 1 + CODE_SALT_LEN)
         return -1; /* not worth a place in the corpus */

@@ -1,19 +1,20 @@
-#include "recovery/codes.h"
+#include "credentials/codes.h"
 
 #include <string.h>
 
 #include "../base/unit.h"
-#include "recovery/contract.h"
 
 #define USER "11111111-2222-4333-8444-555555555555"
 
-static const struct code_shape *const symbols = &contract_cleanup_v1.code;
-static const struct code_shape *const digits = &contract_registration_recovery.code;
+static const struct code_shape letters = CODE_SHAPE_LETTERS;
+static const struct code_shape *const symbols = &letters;
+static const struct code_shape *const digits =
+    &(const struct code_shape){.symbols = 6, .alphabet = "0123456789", .also_well_formed = ""};
 
 static struct code_keys keys_of(const char *master)
 {
     struct code_keys keys;
-    assert_int_equal(code_keys_derive(str_of(master), &keys), OK);
+    assert_int_equal(code_keys_derive(str_of(master), CODE_FOR_CLEANUP, &keys), OK);
     return keys;
 }
 
@@ -70,6 +71,17 @@ static void another_key_salt_or_user_makes_another_code(void **state UNUSED)
                               code_hash(&keys, &salt, &different[0])};
     for (size_t i = 0; i < COUNT_OF(hashes); i++)
         assert_false(digest_eq(&hash, &hashes[i]));
+}
+
+static void a_code_for_one_purpose_proves_no_other(void **state UNUSED)
+{
+    struct code_keys cleanup = keys_of("a master key that is long enough for it"), sign_in;
+    assert_int_equal(code_keys_derive(STR("a master key that is long enough for it"), CODE_FOR_SIGN_IN, &sign_in), OK);
+    struct code_salt salt = salt_of("000102030405060708090a0b0c0d0e0f");
+    struct code one = code_derive(&cleanup, symbols, &salt, USER), other = code_derive(&sign_in, symbols, &salt, USER);
+    assert_string_not_equal(one.symbols, other.symbols);
+    struct digest stored = code_hash(&sign_in, &salt, &one), typed = code_hash(&cleanup, &salt, &one);
+    assert_false(digest_eq(&stored, &typed));
 }
 
 static void salts_are_new_each_time_and_survive_being_written(void **state UNUSED)
@@ -152,6 +164,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_code_follows_from_key_salt_and_user),
         cmocka_unit_test(another_key_salt_or_user_makes_another_code),
+        cmocka_unit_test(a_code_for_one_purpose_proves_no_other),
         cmocka_unit_test(salts_are_new_each_time_and_survive_being_written),
         cmocka_unit_test(no_symbol_is_likelier_than_another),
         cmocka_unit_test(what_is_shown_can_be_typed),

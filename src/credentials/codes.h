@@ -1,7 +1,8 @@
 /* Codes that prove a mailbox. A code is derived from a random salt, the user and a key that the database does not have: it is
- * stored nowhere, and any instance can send the same one again after a crash. */
-#ifndef RECOVERY_CODES_H
-#define RECOVERY_CODES_H
+ * stored nowhere, and any instance can send the same one again after a crash. Each purpose has keys of its own, so that a
+ * code for one never proves another. */
+#ifndef CREDENTIALS_CODES_H
+#define CREDENTIALS_CODES_H
 
 #include "base/digest.h"
 
@@ -17,7 +18,16 @@ struct code_shape {
     const char *also_well_formed;
 };
 
-struct code_keys {
+/* Eight symbols, mailed as "ABCD-EFGH"; without letters and digits that look alike. */
+#define CODE_SHAPE_LETTERS                                                                                             \
+    {.symbols = 8, .alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789", .group = 4, .also_well_formed = "IO"}
+
+enum code_purpose {
+    CODE_FOR_CLEANUP, /* deletes an unfinished registration */
+    CODE_FOR_SIGN_IN,
+};
+
+struct code_keys { /* of one purpose */
     struct digest derive, hash;
 };
 
@@ -29,7 +39,7 @@ struct code {
     char symbols[CODE_TEXT_MAX]; /* without the hyphen; a C string */
 };
 
-enum err code_keys_derive(struct str master, struct code_keys *ret) MUST_CHECK;
+enum err code_keys_derive(struct str master, enum code_purpose purpose, struct code_keys *ret) MUST_CHECK;
 
 struct code_salt code_salt_new(void);
 void code_salt_hex(const struct code_salt *salt, char into[2 * CODE_SALT_LEN + 1]);

@@ -1,13 +1,19 @@
-#include "recovery/codes.h"
+#include "credentials/codes.h"
 
 #include <string.h>
 
 #include "base/random.h"
 
-enum err code_keys_derive(struct str master, struct code_keys *ret)
+enum err code_keys_derive(struct str master, enum code_purpose purpose, struct code_keys *ret)
 {
-    enum err e = digest_derive(master, "code", &ret->derive);
-    return e ? e : digest_derive(master, "code hash", &ret->hash);
+    static const struct {
+        const char *derive, *hash; /* for digest_derive; released: changing one makes mailed codes worthless */
+    } names[] = {
+        [CODE_FOR_CLEANUP] = {"code", "code hash"},
+        [CODE_FOR_SIGN_IN] = {"sign-in code", "sign-in code hash"},
+    };
+    enum err e = digest_derive(master, names[purpose].derive, &ret->derive);
+    return e ? e : digest_derive(master, names[purpose].hash, &ret->hash);
 }
 
 struct code_salt code_salt_new(void)
