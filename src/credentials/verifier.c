@@ -5,7 +5,6 @@
 
 #include "base/clock.h"
 #include "base/queue.h"
-#include "credentials/passwords.h"
 
 #define THREADS_MAX 8
 #define POP_NS (60 * NS_PER_S)
@@ -15,7 +14,24 @@ struct verifier {
     struct queue *queue;
     pthread_t threads[THREADS_MAX];
     int count;
+    pthread_mutex_t lock; /* for the decoy */
+    struct password_decoy decoy;
 };
+
+static struct password_decoy decoy_now(struct verifier *verifier)
+{
+    pthread_mutex_lock(&verifier->lock);
+    struct password_decoy decoy = verifier->decoy;
+    pthread_mutex_unlock(&verifier->lock);
+    return decoy;
+}
+
+void verifier_set_decoy(struct verifier *verifier, const struct password_decoy *decoy)
+{
+    pthread_mutex_lock(&verifier->lock);
+    verifier->decoy = *decoy;
+    pthread_mutex_unlock(&verifier->lock);
+}
 
 static void *run_checks(void *context)
 {
@@ -28,7 +44,8 @@ static void *run_checks(void *context)
         if (e)
             continue;
         struct verification *v = item;
-        v->err = password_check(v->password, v->hash, &v->matches);
+        struct password_decoy decoy = decoy_now(verifier);
+        v->err = password_check(v->password, v->hash, &decoy, &v->verdict);
         v->verified(v);
     }
 }
@@ -37,6 +54,8 @@ struct verifier *verifier_start(int threads, struct why *why)
 {
     struct verifier *verifier = calloc(1, sizeof *verifier);
     if (verifier && (verifier->queue = queue_new(WAITING_MAX))) {
+        pthread_mutex_init(&verifier->lock, NULL);
+        verifier->decoy = password_decoy_usual;
         while (verifier->count < threads && verifier->count < THREADS_MAX &&
                pthread_create(&verifier->threads[verifier->count], NULL, run_checks, verifier) == 0)
             verifier->count++;
@@ -58,6 +77,7 @@ void verifier_stop(struct verifier *verifier)
     for (int i = 0; i < verifier->count; i++)
         pthread_join(verifier->threads[i], NULL);
     queue_free(verifier->queue);
+    pthread_mutex_destroy(&verifier->lock);
     free(verifier);
 }
 

@@ -128,7 +128,7 @@ static void password_checked(struct verification *v)
     struct login *l = OWNER_OF(v, struct login, check);
     if (v->err) {
         reply_fault(l->rq, v->err);
-    } else if (!v->matches || !l->may_sign_in) {
+    } else if (!v->verdict.matches || !l->may_sign_in) {
         counter_add(&logins, 1, "wrong");
         reply_header(l->rq, "WWW-Authenticate", "Bearer");
         reply_refuse(l->rq, 401, "INVALID_CREDENTIALS", "Address and password do not match.");

@@ -152,7 +152,7 @@ static void password_checked(struct verification *v)
     struct unregistration *u = OWNER_OF(v, struct unregistration, check);
     if (v->err)
         reply_fault(u->rq, v->err);
-    else if (!v->matches)
+    else if (!v->verdict.matches)
         refuse_proof(u, "WRONG_PASSWORD", "That is not the password of this account.");
     else
         freeze(u);

@@ -1,6 +1,7 @@
 #include "credentials/passwords.h"
 
 #include <crypt.h>
+#include <sodium.h>
 #include <string.h>
 
 #include "../base/unit.h"
@@ -24,9 +25,9 @@ char *__wrap_crypt_rn(const char *phrase, const char *with, void *data, int size
 
 static bool matches_bytes(struct str password, struct str hash)
 {
-    bool matches = !hash.at; /* must be overwritten */
-    assert_int_equal(password_check(password, hash, &matches), OK);
-    return matches;
+    struct password_verdict verdict = {.matches = !hash.at}; /* must be overwritten */
+    assert_int_equal(password_check(password, hash, &password_decoy_usual, &verdict), OK);
+    return verdict.matches;
 }
 
 static bool matches(const char *password, const char *hash)
@@ -75,7 +76,96 @@ static void an_empty_password_and_one_with_a_nul_match_nothing(void **state UNUS
     assert_true(matches_bytes((struct str){"U*U\0", 3}, str_of(U_STAR_U)));
 }
 
-static void what_is_not_bcrypt_matches_nothing(void **state UNUSED)
+/* The test vectors of the reference implementation. */
+#define ARGON2ID "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
+#define ARGON2ID_TWO_LANES "$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc"
+#define ARGON2I "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8"
+
+static void an_argon2_hash_matches_its_password_and_no_other(void **state UNUSED)
+{
+    const char *const hashes[] = {
+        ARGON2ID, ARGON2ID_TWO_LANES, ARGON2I,
+        "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc"};
+    hashed = 0;
+    for (size_t i = 0; i < COUNT_OF(hashes); i++) {
+        assert_true(matches("password", hashes[i]));
+        assert_false(matches("Password", hashes[i]));
+        assert_false(matches("password ", hashes[i]));
+        assert_false(matches("", hashes[i]));
+        assert_false(matches_bytes((struct str){"password\0", 9}, str_of(hashes[i])));
+    }
+    assert_int_equal(hashed, 0); /* no bcrypt beside it */
+}
+
+/* One that asks for gigabytes or hours is not begun: it is no more than a wrong password. */
+static void an_argon2_hash_beyond_the_bounds_is_not_computed(void **state UNUSED)
+{
+    const char *const hashes[] = {
+        "$argon2id$v=19$m=262145,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$m=4294967295,t=1,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$m=99999999999999999999,t=1,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$m=256,t=11,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$m=256,t=2,p=17$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$m=-1,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$t=2,m=256,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=16$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2d$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$m=256,t=2,p=1,keyid=x$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ",
+        "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$",
+        "$argon2id$v=19$m=256,t=2,p=1$$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4r!sF5h7TKyQwu9U1bMCHGi/4",
+        "$argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4$",
+        "$argon2id$",
+        "$argon2id",
+        "argon2id$v=19$m=256,t=2,p=1$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4",
+        "$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw==,sk=c2s=$c2FsdA==$aGFzaA==",
+    };
+    for (size_t i = 0; i < COUNT_OF(hashes); i++) {
+        struct password_verdict verdict = {.matches = true};
+        hashed = 0;
+        assert_int_equal(password_check(STR("password"), str_of(hashes[i]), &password_decoy_usual, &verdict), OK);
+        assert_false(verdict.matches);
+        assert_true(verdict.unsupported);
+        assert_int_equal(hashed, 1); /* the decoy */
+    }
+}
+
+static void only_a_hash_that_is_there_can_be_unsupported(void **state UNUSED)
+{
+    const char *const hashes[] = {NULL, "", U_STAR_U, ARGON2ID};
+    for (size_t i = 0; i < COUNT_OF(hashes); i++) {
+        struct password_verdict verdict = {.unsupported = true};
+        assert_int_equal(password_check(STR("x"), str_of(hashes[i]), &password_decoy_usual, &verdict), OK);
+        assert_false(verdict.unsupported);
+    }
+}
+
+static void a_decoy_takes_the_cost_it_is_told(void **state UNUSED)
+{
+    struct password_decoy decoy;
+    struct password_verdict verdict;
+    assert_int_equal(password_decoy_like(STR("$2b$05$"), &decoy), OK);
+    assert_int_equal(password_check(STR("U*U"), STR(""), &decoy, &verdict), OK);
+    assert_false(verdict.matches);
+    assert_true(str_starts(str_of(setting), STR("$2b$05$")));
+
+    hashed = 0;
+    assert_int_equal(password_decoy_like(STR("$argon2id$v=19$m=256,t=2,p=1$"), &decoy), OK);
+    assert_int_equal(crypto_pwhash_str_needs_rehash(decoy.hash, 2, 256 * 1024), 0); /* it can be read, at this cost */
+    assert_int_equal(password_check(STR("U*U"), STR(""), &decoy, &verdict), OK);
+    assert_false(verdict.matches);
+    assert_int_equal(hashed, 0);
+
+    const char *const wrong[] = {"",          "$2a$15$", "$2a$", "$2x$10$", "$6$", "$argon2id$v=19$m=262145,t=2,p=1$",
+                                 "$argon2id$"};
+    struct password_decoy untouched = decoy;
+    for (size_t i = 0; i < COUNT_OF(wrong); i++)
+        assert_int_equal(password_decoy_like(str_of(wrong[i]), &decoy), ERR_INPUT);
+    assert_memory_equal(&untouched, &decoy, sizeof decoy);
+}
+
+static void what_is_neither_bcrypt_nor_argon2_matches_nothing(void **state UNUSED)
 {
     const char *const hashes[] = {
         NULL,
@@ -102,7 +192,6 @@ static void what_is_not_bcrypt_matches_nothing(void **state UNUSED)
         "$6$saltstring$svn8UoSVapNtMuq1ukKS4tPQd8iKwSMHWjlO/O817G3uBnIFNjnQJuesI68OTLiBFdcbYEdFCoEOfaS35inz1",
         "$1$saltsalt$qjXMvbEw8oaL.CzflDtaK/",
         "abJnggxhB/yWI",
-        "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc",
     };
     for (size_t i = 0; i < COUNT_OF(hashes); i++)
         assert_false(matches_bytes(STR("U*U"), str_of(hashes[i])));
@@ -136,11 +225,11 @@ static void whatever_is_asked_one_hash_is_made(void **state UNUSED)
 
 static void a_hash_that_cannot_be_made_says_nothing_about_the_password(void **state UNUSED)
 {
-    bool matches_it = true;
+    struct password_verdict verdict = {.matches = true};
     hashing_fails = true;
-    assert_int_equal(password_check(STR("U*U"), STR(U_STAR_U), &matches_it), ERR_SYSTEM);
+    assert_int_equal(password_check(STR("U*U"), STR(U_STAR_U), &password_decoy_usual, &verdict), ERR_SYSTEM);
     hashing_fails = false;
-    assert_true(matches_it); /* untouched */
+    assert_true(verdict.matches); /* untouched */
 }
 
 int main(void)
@@ -150,7 +239,11 @@ int main(void)
         cmocka_unit_test(supabases_own_form_matches),
         cmocka_unit_test(bcrypt_sees_72_bytes),
         cmocka_unit_test(an_empty_password_and_one_with_a_nul_match_nothing),
-        cmocka_unit_test(what_is_not_bcrypt_matches_nothing),
+        cmocka_unit_test(an_argon2_hash_matches_its_password_and_no_other),
+        cmocka_unit_test(an_argon2_hash_beyond_the_bounds_is_not_computed),
+        cmocka_unit_test(only_a_hash_that_is_there_can_be_unsupported),
+        cmocka_unit_test(a_decoy_takes_the_cost_it_is_told),
+        cmocka_unit_test(what_is_neither_bcrypt_nor_argon2_matches_nothing),
         cmocka_unit_test(whatever_is_asked_one_hash_is_made),
         cmocka_unit_test(a_hash_that_cannot_be_made_says_nothing_about_the_password),
     };

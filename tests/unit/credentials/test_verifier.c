@@ -47,7 +47,7 @@ static void each_question_is_told_once_what_is_true_of_it(void **state)
     for (int i = 0; i < COUNT; i++) {
         assert_int_equal(all[i].times, 1);
         assert_int_equal(all[i].v.err, OK);
-        assert_int_equal(all[i].v.matches, i % 2 && i % 3);
+        assert_int_equal(all[i].v.verdict.matches, i % 2 && i % 3);
     }
     sem_destroy(&done);
 }
