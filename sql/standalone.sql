@@ -22,6 +22,7 @@ BEGIN
     );
     -- One address may belong to any number of single sign-on users beside the one who has a password.
     CREATE UNIQUE INDEX users_email_partial_key ON auth.users (email) WHERE is_sso_user = false;
+    CREATE INDEX users_email_sso_idx ON auth.users (email) WHERE is_sso_user;
   END IF;
 
   IF pg_catalog.to_regclass('public.companies') IS NULL THEN

@@ -84,6 +84,13 @@ CREATE OR REPLACE TRIGGER members_announce_removed AFTER DELETE ON reclaim.custo
   REFERENCING OLD TABLE AS removed FOR EACH STATEMENT EXECUTE FUNCTION reclaim.members_announce();
 CREATE OR REPLACE TRIGGER members_announce_truncated BEFORE TRUNCATE ON reclaim.customer_members
   FOR EACH STATEMENT EXECUTE FUNCTION reclaim.members_announce();
+CREATE OR REPLACE TRIGGER session_changes AFTER UPDATE ON reclaim.sessions
+  FOR EACH ROW WHEN (OLD.* IS DISTINCT FROM NEW.*) EXECUTE FUNCTION reclaim.session_end();
+CREATE OR REPLACE TRIGGER session_ends AFTER DELETE ON reclaim.sessions
+  FOR EACH ROW WHEN (OLD.ended_at IS NULL AND OLD.expires_at > clock_timestamp() - interval '1 hour')
+  EXECUTE FUNCTION reclaim.session_end();
+CREATE OR REPLACE TRIGGER sessions_end BEFORE TRUNCATE ON reclaim.sessions
+  FOR EACH STATEMENT EXECUTE FUNCTION reclaim.session_end();
 
 CREATE OR REPLACE TRIGGER event_outbox_notify AFTER INSERT ON reclaim.event_outbox
   FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel('reclaim_events');

@@ -205,7 +205,8 @@ static const struct command commands[] = {
      .usage = "--role admin|authenticated [--sub UUID] [--ttl AGE]",
      .summary = "a signed token for the API, alone on standard output",
      .help = "Signs a JSON Web Token with a key derived from RECLAIM_SECRET_KEY, or from the key in RECLAIM_DATA_DIR.\n"
-             "It is valid for Reclaim and its gate only. Anyone who has the token can use it until it expires.\n",
+             "It is valid for Reclaim and its gate only. Anyone who has the token can use it until it expires: it\n"
+             "belongs to no session that could be ended.\n",
      .options = OPTIONS({"--role", "ROLE",
                          "admin may do everything (the claim role is service_role); authenticated is the\n"
                          "customer that belongs to the user --sub"},

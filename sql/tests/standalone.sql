@@ -1,6 +1,6 @@
 -- sql/standalone.sql has been run on a bare database.
 BEGIN;
-SELECT plan(23);
+SELECT plan(24);
 
 PREPARE columns AS
   SELECT attname::text COLLATE "default", format_type(atttypid, atttypmod) COLLATE "default", attnotnull, pg_get_expr(adbin, adrelid) COLLATE "default"
@@ -22,6 +22,7 @@ SELECT results_eq('columns', $$VALUES
 SELECT col_is_pk('auth', 'users', 'id', 'users have an id');
 SELECT has_index('auth', 'users', 'users_email_partial_key', ARRAY['email'], 'addresses are indexed');
 SELECT index_is_unique('auth', 'users', 'users_email_partial_key', 'and unique');
+SELECT has_index('auth', 'users', 'users_email_sso_idx', ARRAY['email'], 'those of single sign-on users as well');
 
 INSERT INTO auth.users (id, email) VALUES
   ('00000000-0000-4000-8000-000000000001', 'one@example.com'), ('00000000-0000-4000-8000-000000000002', 'two@example.com');

@@ -74,7 +74,7 @@ static enum err list(struct command_context *c)
 static enum err list_members(struct command_context *c)
 {
     AUTO(report) struct report *r = report_new(&members_shape, c->format);
-    struct pg_call known = {.ask = &customer_show, .args = {pg_text(word(c, 1))}};
+    struct pg_call known = {.ask = &customer_show_to_admin, .args = {pg_text(word(c, 1))}};
     struct pg_call page = {.ask = &members_list, .args = {pg_text(word(c, 1))}};
     enum err e = command_ask(c, &known);
     if (e)

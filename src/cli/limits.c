@@ -8,7 +8,7 @@
 #include "limits/store.h"
 #include "server/database.h"
 
-#define TIERS_OF_KEY_MAX 3
+#define TIERS_OF_KEY_MAX 4
 
 struct limits_key { /* what "ip:ADDRESS" and so on names */
     enum { KEY_GLOBAL, KEY_IP, KEY_EMAIL } kind;
@@ -54,12 +54,14 @@ static size_t counted_under(const struct limits_key *key, const struct digest *i
         into[0] = counted_by_ip(TIER_IP, identifier_key, &key->ip);
         into[1] = counted_by_ip(TIER_PROBE, identifier_key, &key->ip);
         into[2] = counted_by_ip(TIER_LOGIN_IP, identifier_key, &key->ip);
-        return 3;
+        into[3] = counted_by_ip(TIER_CODE_IP, identifier_key, &key->ip);
+        return 4;
     case KEY_EMAIL:
         into[0] = counted_by_email(TIER_EMAIL, identifier_key, key->email);
         into[1] = counted_by_email(TIER_EMAIL_VALIDATE, identifier_key, key->email);
         into[2] = counted_by_email(TIER_LOGIN, identifier_key, key->email);
-        return 3;
+        into[3] = counted_by_email(TIER_CODE, identifier_key, key->email);
+        return 4;
     default:
         into[0] = counted_globally();
         return 1;

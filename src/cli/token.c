@@ -1,4 +1,5 @@
-/* `reclaim token`: a token for the API, signed with Reclaim's own key. */
+/* `reclaim token`: a token for the API, signed with Reclaim's own key. It belongs to no session, needs no database, and
+ * ends with its life. */
 #include <stdio.h>
 #include <string.h>
 
@@ -39,8 +40,10 @@ enum err token_command(struct command_context *c)
     char buffer[1024];
     struct buf token = buf_over(buffer, sizeof buffer);
     int64_t now_us = clock_wall_us();
-    const struct jwt_grant grant = {in->admin ? "service_role" : "authenticated", option(c, "--sub"), now_us,
-                                    now_us + in->ttl_ms * 1000};
+    const struct jwt_grant grant = {.role = in->admin ? "service_role" : "authenticated",
+                                    .sub = option(c, "--sub"),
+                                    .issued_us = now_us,
+                                    .expires_us = now_us + in->ttl_ms * 1000};
     enum err e = jwt_sign(&c->key, &grant, &token);
     if (e)
         return why_set(&c->why, e, "the token cannot be signed (%s)", err_name(e));

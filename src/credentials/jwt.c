@@ -254,7 +254,20 @@ static enum jwt_fault check_issuer_and_audience(const struct jwt_keys *keys, boo
     return audience.len == 0 || is_for(root, audience) ? JWT_FINE : JWT_AUDIENCE;
 }
 
-static enum jwt_fault read_claims(const json_t *root, int64_t now_us, struct claims *ret)
+/* "sid" of other issuers means a session of theirs and is ignored. A session always belongs to a user. */
+static bool copy_session(const json_t *root, bool own, struct claims *c)
+{
+    struct str session;
+    enum err e = own ? json_get_str(root, "sid", &session) : ERR_MISSING;
+    if (e == ERR_MISSING)
+        return true;
+    if (e || !c->sub[0] || !str_is_uuid(session) || str_copy(session, c->session, sizeof c->session))
+        return false;
+    str_lower(c->session, session.len);
+    return true;
+}
+
+static enum jwt_fault read_claims(const json_t *root, bool own, int64_t now_us, struct claims *ret)
 {
     int64_t expires_us, not_before_us;
     if (read_instant(root, "exp", &expires_us))
@@ -266,7 +279,10 @@ static enum jwt_fault read_claims(const json_t *root, int64_t now_us, struct cla
         return JWT_EXPIRED;
     if (!e && now_us < not_before_us - JWT_LEEWAY_US)
         return JWT_NOT_YET;
-    *ret = copy_claims(root, expires_us);
+    struct claims c = copy_claims(root, expires_us);
+    if (!copy_session(root, own, &c))
+        return JWT_MALFORMED;
+    *ret = c;
     return JWT_FINE;
 }
 
@@ -286,7 +302,7 @@ enum jwt_fault jwt_verify(const struct jwt_keys *keys, struct str token, int64_t
     bool own = member_is(root, "iss", STR(JWT_OWN_NAME));
     if ((fault = check_signature(keys, own, &header, &parts)) || (fault = check_issuer_and_audience(keys, own, root)))
         return fault;
-    return read_claims(root, now_us, ret);
+    return read_claims(root, own, now_us, ret);
 }
 
 static void add_base64url(struct buf *out, struct str bytes)
@@ -314,6 +330,10 @@ static void write_claims(const struct jwt_grant *grant, struct buf *out)
     if (grant->sub) {
         json_key(&w, "sub");
         json_str(&w, str_of(grant->sub));
+    }
+    if (grant->session) {
+        json_key(&w, "sid");
+        json_str(&w, str_of(grant->session));
     }
     json_key(&w, "iat");
     json_i64(&w, grant->issued_us / US_PER_S);

@@ -38,7 +38,7 @@ uint64_t jwt_keys_serial(const struct jwt_keys *keys);  /* unique in this proces
 
 enum jwt_fault {
     JWT_FINE = 0,
-    JWT_MALFORMED,   /* not a token, too long, or without a usable "exp" */
+    JWT_MALFORMED,   /* not a token, too long, without a usable "exp", or Reclaim's own with an unusable "sid" */
     JWT_ALGORITHM,   /* not accepted, such as "none", or not that of the key named by "kid" */
     JWT_UNKNOWN_KEY, /* "kid" matches no key */
     JWT_SIGNATURE,
@@ -53,6 +53,7 @@ const char *jwt_fault_text(enum jwt_fault fault);
 
 struct claims {
     char sub[37];       /* a UUID in lower case; "" if the token has none or no UUID */
+    char session[37];   /* "sid" of Reclaim's own tokens: reclaim.sessions.id; "" for tokens without a session */
     bool admin;         /* "role" is "service_role", or "app_metadata"."role" is "admin" */
     int64_t expires_us; /* wall clock; accepted for JWT_LEEWAY_US longer */
 };
@@ -65,6 +66,7 @@ enum jwt_fault jwt_verify(const struct jwt_keys *keys, struct str token, int64_t
 struct jwt_grant {
     const char *role;              /* "authenticated", or "service_role" for an admin */
     const char *sub;               /* a UUID, or NULL */
+    const char *session;           /* reclaim.sessions.id, or NULL; only with a sub */
     int64_t issued_us, expires_us; /* written in whole seconds */
 };
 

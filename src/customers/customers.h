@@ -7,6 +7,7 @@
 #include "limits/admission.h"
 #include "mail/mail.h"
 
+struct code_keys;
 struct verifier;
 
 struct customers {
@@ -14,19 +15,23 @@ struct customers {
     struct admission *admission;
     const struct digest *identifier_key; /* hashes addresses and clients for the limits */
     const struct digest *token_key;      /* signs the tokens of login */
+    const struct code_keys *code_keys;   /* of sign-in codes */
     struct post *post;
     const struct digest *last_mail_key; /* seals the address of the last mail (customers/last_mail.h) */
     _Atomic(struct pool *) pool;        /* NULL until the database is ready */
     struct engine *engine;
     struct verifier *verifier;
+    _Atomic int64_t decoy_due_ns; /* when to look again which cost most passwords have */
 };
 
 /* The database and the work engine are ready. */
 enum err customers_open(struct customers *context, struct pool *pool, struct engine *engine) MUST_CHECK;
 void customers_close(struct customers *context); /* after the last request */
 
-/* POST /auth/login; anyone may ask. Its route's context is a struct customers. */
-void login_handle(struct request *rq);
+/* Anyone may ask; the route's context is a struct customers: */
+void login_handle(struct request *rq);        /* POST /auth/login */
+void sign_in_code_handle(struct request *rq); /* POST /auth/code; held */
+void logout_handle(struct request *rq);       /* POST /auth/logout, with a session */
 
 /* Behind authenticate_guarded: */
 void unregister_handle(struct request *rq, const struct caller *caller, void *customers);  /* POST /auth/unregister */
@@ -52,9 +57,11 @@ const struct digest *customers_last_mail_key(const struct customers *context);
 struct mail_templates customers_mails(struct customers *context);
 /* Deletes audit rows older than that. */
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns) MUST_CHECK;
+/* Deletes sessions that expired over a day ago, and sign-in codes. */
+enum err sessions_prune(struct pg *pg, int64_t deadline_ns) MUST_CHECK;
 
 extern const struct statement customer_show_to_admin; /* $1 id → object */
-extern const struct statement *const customers_statements[];
-extern const size_t customers_statement_count;
+extern const struct statement *const customers_statements[], *const sessions_statements[], *const sign_in_statements[];
+extern const size_t customers_statement_count, sessions_statement_count, sign_in_statement_count;
 
 #endif

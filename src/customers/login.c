@@ -1,4 +1,5 @@
-/* POST /auth/login: an address and its password for a token of Reclaim's own. Frozen customers may sign in, to recover.
+/* POST /auth/login: an address with its password, or with a code that was mailed to it, for a session of Reclaim's own.
+ * Frozen customers may sign in, to recover.
  *
  * An unknown address takes the same steps and as long: the password is checked against a hash that matches nothing. Other
  * reasons to refuse an account are answered after the right password only. */
@@ -13,13 +14,12 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "credentials/verifier.h"
-#include "customers/customers.h"
+#include "customers/decoy.h"
+#include "customers/sign_in_codes.h"
 #include "customers/statements.h"
 #include "limits/headers.h"
 
-#define TOKEN_LIFE_S 3600
-
-METRIC_COUNTER(logins, "reclaim_logins_total", "Passwords tried at /auth/login.", "outcome");
+METRIC_COUNTER(logins, "reclaim_logins_total", "Passwords and codes tried at /auth/login.", "outcome");
 
 struct login {
     struct db_request db;
@@ -28,6 +28,8 @@ struct login {
     struct customers *context;
     struct request *rq;
     struct str email, password, hash;
+    struct str code; /* as typed; absent: the password is the proof */
+    struct session session;
     char user_id[37];
     bool may_sign_in; /* has confirmed the address, and is not banned */
     enum { FACTOR_NONE, FACTOR_VERIFIED, FACTOR_UNKNOWN } second_factor;
@@ -38,6 +40,10 @@ static void limits_decided(struct ticket *ticket);
 static enum err read_user(struct db_request *db, struct pg *pg);
 static void check_password(struct db_request *db);
 static void password_checked(struct verification *v);
+static enum err begin_session(struct db_request *db, struct pg *pg);
+static enum err use_code(struct db_request *db, struct pg *pg);
+static void answer(struct db_request *db);
+static void refuse_credentials(struct login *l);
 static void send_token(struct login *l);
 static void refuse_second_factor(struct login *l);
 static void refuse_unknown_factor(struct login *l);
@@ -54,7 +60,10 @@ void login_handle(struct request *rq)
     if (!read_body(l))
         return;
     l->ticket.decided = limits_decided;
-    ticket_count_in(context->admission, &l->ticket, counted_by_email(TIER_LOGIN, context->identifier_key, l->email));
+    /* A code has tries of its own: passwords that others try do not keep its owner out. */
+    if (!l->code.at)
+        ticket_count_in(context->admission, &l->ticket,
+                        counted_by_email(TIER_LOGIN, context->identifier_key, l->email));
     ticket_count_in(context->admission, &l->ticket, counted_by_ip(TIER_LOGIN_IP, context->identifier_key, &rq->client));
     admission_ask(context->admission, &l->ticket);
 }
@@ -62,18 +71,22 @@ void login_handle(struct request *rq)
 /* False after a 400 was sent. */
 static bool read_body(struct login *l)
 {
-    static const char wrong[] = "The body must be a JSON object with the strings email and password.";
+    static const char wrong[] = "The body must be a JSON object with the strings email and either password or code.";
     static const struct field email = {.name = "email", .required = true, .code = "INVALID_BODY", .message = wrong},
                               password = {.name = "password",
-                                          .required = true,
+                                          .refuses_null = true,
                                           .code = "INVALID_BODY",
                                           .message = wrong},
+                              code = {.name = "code", .refuses_null = true, .code = "INVALID_BODY", .message = wrong},
                               address = {.name = "email",
                                          .code = "INVALID_EMAIL",
                                          .message = "email is not an e-mail address."};
     AUTO(fields) struct fields f = fields_read(l->rq->arena, l->rq->body, "INVALID_BODY", wrong);
     struct str given = field_text(&f, &email);
     l->password = str_of(field_copy(&f, &password));
+    l->code = str_of(field_copy(&f, &code));
+    if (!f.err && !l->password.at == !l->code.at)
+        fields_fail(&f, l->code.at ? &code : &password, "is one of two");
     if (!f.err && email_normalise(l->rq->arena, given, &l->email))
         fields_fail(&f, &address, "is not an e-mail address");
     return !fields_refuse(&f, l->rq);
@@ -93,14 +106,19 @@ static void limits_decided(struct ticket *ticket)
         reply_refuse(l->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
         return;
     }
+    if (l->code.at) {
+        l->db.run = use_code;
+        l->db.answer = answer;
+    }
     db_request_start(&l->db, atomic_load(&l->context->pool));
 }
 
-/* 3. On a worker. */
+/* 3. On a worker, for a password. */
 static enum err read_user(struct db_request *db, struct pg *pg)
 {
     struct login *l = OWNER_OF(db, struct login, db);
     struct pg_call call = {.ask = &login_find_user, .args = {pg_text(l->email.at)}};
+    decoy_refresh(l->context, pg, db->job.deadline_ns);
     enum err e = pg_ask(pg, &call, db->job.deadline_ns);
     if (e || pg_is_null(&call, 0, 0))
         return e;
@@ -126,19 +144,54 @@ static void check_password(struct db_request *db)
 static void password_checked(struct verification *v)
 {
     struct login *l = OWNER_OF(v, struct login, check);
+    if (!v->err && v->verdict.unsupported)
+        unsupported_hash_seen();
     if (v->err) {
         reply_fault(l->rq, v->err);
     } else if (!v->verdict.matches || !l->may_sign_in) {
-        counter_add(&logins, 1, "wrong");
-        reply_header(l->rq, "WWW-Authenticate", "Bearer");
-        reply_refuse(l->rq, 401, "INVALID_CREDENTIALS", "Address and password do not match.");
+        refuse_credentials(l);
     } else if (l->second_factor == FACTOR_NONE) {
-        send_token(l);
+        l->db.run = begin_session;
+        l->db.answer = answer;
+        db_request_start(&l->db, atomic_load(&l->context->pool));
     } else if (l->second_factor == FACTOR_VERIFIED) {
         refuse_second_factor(l);
     } else {
         refuse_unknown_factor(l);
     }
+}
+
+/* 6. On a worker, after the right password. */
+static enum err begin_session(struct db_request *db, struct pg *pg)
+{
+    struct login *l = OWNER_OF(db, struct login, db);
+    return session_begin(pg, l->user_id, db->job.deadline_ns, &l->session);
+}
+
+/* 3 to 6. On a worker, for a code: it proves single sign-on users and those with a second factor, too. */
+static enum err use_code(struct db_request *db, struct pg *pg)
+{
+    struct login *l = OWNER_OF(db, struct login, db);
+    return sign_in_code_use(l->context, pg, l->email, l->code, db->job.deadline_ns, &l->session);
+}
+
+/* 7. On the same worker. */
+static void answer(struct db_request *db)
+{
+    struct login *l = OWNER_OF(db, struct login, db);
+    if (l->session.id[0])
+        send_token(l);
+    else
+        refuse_credentials(l);
+}
+
+static void refuse_credentials(struct login *l)
+{
+    counter_add(&logins, 1, "wrong");
+    reply_header(l->rq, "WWW-Authenticate", "Bearer");
+    reply_refuse(l->rq, 401, "INVALID_CREDENTIALS",
+                 l->code.at ? "The code is wrong, was used or has expired. Please ask for a new one."
+                            : "Address and password do not match.");
 }
 
 static void send_token(struct login *l)
@@ -147,9 +200,10 @@ static void send_token(struct login *l)
     AUTO(buf) struct buf out = buf_new(8192);
     int64_t now_us = clock_wall_us();
     struct jwt_grant grant = {.role = "authenticated",
-                              .sub = l->user_id,
+                              .sub = l->session.user_id,
+                              .session = l->session.id,
                               .issued_us = now_us,
-                              .expires_us = now_us + TOKEN_LIFE_S * INT64_C(1000000)};
+                              .expires_us = now_us + SESSION_LIFE_S * INT64_C(1000000)};
     enum err e = jwt_sign(l->context->token_key, &grant, &token);
     if (e) {
         reply_fault(l->rq, e);
@@ -160,7 +214,7 @@ static void send_token(struct login *l)
     json_key(&w, "token");
     json_str(&w, buf_str(&token));
     json_key(&w, "expires_in");
-    json_i64(&w, TOKEN_LIFE_S);
+    json_i64(&w, SESSION_LIFE_S);
     json_close(&w, '}');
     counter_add(&logins, 1, "ok");
     reply_json(l->rq, 200, buf_str(&out));
@@ -172,7 +226,8 @@ static void refuse_second_factor(struct login *l)
 {
     counter_add(&logins, 1, "second_factor");
     reply_refuse(l->rq, 403, "MFA_REQUIRED",
-                 "This account has a second factor. Sign in at your identity provider and send its token instead.");
+                 "This account has a second factor. Sign in at your identity provider and send its token instead, or "
+                 "ask for a code with POST /auth/code.");
 }
 
 static void refuse_unknown_factor(struct login *l)

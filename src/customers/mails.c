@@ -5,6 +5,7 @@
 
 #include "customers/customers.h"
 #include "customers/last_mail.h"
+#include "customers/sign_in_codes.h"
 #include "customers/statements.h"
 
 /* What they contain: paragraphs, the last of them "". */
@@ -198,6 +199,7 @@ static const struct mail_template templates[] = {
     {"customer-frozen", compose_frozen},       {"customer-moved", compose_moved},
     {"customer-recovered", compose_recovered}, {"customer-reminder", compose_reminder},
     {"customer-deleted", compose_last_mail},
+    {"sign-in-code", sign_in_code_mail_compose},
 };
 
 struct mail_templates customers_mails(struct customers *context)

@@ -65,7 +65,7 @@ const struct statement customer_create = {
     .name = "customer_create",
     .sql = "INSERT INTO reclaim.customer_customers AS c (name, email, owner_user_id) SELECT $1, $2, $3::uuid"
            " WHERE $3::uuid IS NULL OR EXISTS (SELECT FROM auth.users WHERE id = $3::uuid AND deleted_at IS NULL)"
-           " RETURNING c.id, reclaim.customer_object(c)::text AS object",
+           " RETURNING c.id, reclaim.customer_object_for_admin(c)::text AS object",
     .params = 3,
     .columns = "id:uuid object:text",
 };

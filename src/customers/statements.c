@@ -100,7 +100,8 @@ const struct statement customers_prune_log = {
 const struct statement login_find_user = {
     .name = "login_find_user",
     .sql = "SELECT u.id, coalesce(u.encrypted_password, '')::text AS hash,"
-           " u.email_confirmed_at IS NOT NULL AND coalesce(u.banned_until <= pg_catalog.now(), true) AS may_sign_in,"
+           " u.email_confirmed_at IS NOT NULL AND u.is_anonymous IS NOT TRUE"
+           " AND coalesce(u.banned_until <= pg_catalog.now(), true) AS may_sign_in,"
            " reclaim.has_second_factor(u.id) AS second_factor FROM (VALUES ($1)) AS asked (email)"
            " LEFT JOIN auth.users u ON u.email = asked.email AND NOT u.is_sso_user AND u.deleted_at IS NULL",
     .params = 1,

@@ -5,6 +5,7 @@
 #include "api/db_request.h"
 #include "api/fields.h"
 #include "credentials/verifier.h"
+#include "customers/decoy.h"
 #include "customers/freeze_http.h"
 #include "customers/statements.h"
 #include "limits/headers.h"
@@ -150,6 +151,8 @@ static void limits_decided(struct ticket *ticket)
 static void password_checked(struct verification *v)
 {
     struct unregistration *u = OWNER_OF(v, struct unregistration, check);
+    if (!v->err && v->verdict.unsupported)
+        unsupported_hash_seen();
     if (v->err)
         reply_fault(u->rq, v->err);
     else if (!v->verdict.matches)

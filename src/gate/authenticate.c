@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "gate/credential_cache.h"
 #include "gate/look_up.h"
+#include "gate/sessions.h"
 
 #define ASK_NS (5 * NS_PER_S)
 #define AFTER_HOLD_US (7 * 86400 * INT64_C(1000000))
@@ -188,6 +189,12 @@ static enum err look_up(struct job *job, struct pg *pg)
 {
     struct authentication *q = OWNER_OF(job, struct authentication, job);
     q->asked_ns = clock_ns();
+    if (q->caller.session[0]) {
+        enum err e =
+            session_has_ended(pg, q->caller.session, q->caller.user_id, job->deadline_ns, &q->session_ended);
+        if (e || q->session_ended)
+            return e;
+    }
     if (!q->caller.by_key)
         return look_up_user(pg, q->chooses ? q->choice : NULL, job->deadline_ns, &q->caller);
     int64_t left_us = INT64_MAX;
@@ -215,6 +222,10 @@ static void looked_up(struct job *job, enum err e)
     }
     if (c->by_key && !*c->key_id) {
         refuse_credential(q, "INVALID_API_KEY", "The API key is unknown or was revoked.");
+        return;
+    }
+    if (q->session_ended) {
+        refuse_credential(q, "SESSION_ENDED", "This session has ended. Please sign in again.");
         return;
     }
     if (c->by_key && q->until_ns <= q->asked_ns) {
@@ -336,6 +347,7 @@ static bool verify(struct authentication *q, const struct jwt_keys *keys, struct
     }
     q->caller.admin = claims.admin;
     memcpy(q->caller.user_id, claims.sub, sizeof q->caller.user_id);
+    memcpy(q->caller.session, claims.session, sizeof q->caller.session);
     q->until_ns = monotonic_until(q->asked_ns, now_us, claims.expires_us);
     return true;
 }

@@ -74,6 +74,7 @@ struct authentication {
     enum credential_kind kind;
     struct digest credential; /* of the token or API key, and of the choice */
     char key_hash[DIGEST_HEX_LEN + 1];
+    bool session_ended;
     int64_t asked_ns, until_ns;       /* start of the look-up; end of the cache entry */
     struct second_credential *second; /* NULL: there is one credential only */
 };

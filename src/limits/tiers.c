@@ -7,7 +7,8 @@ static const char *const names[TIER_COUNT] = {
     [TIER_GLOBAL] = "global",     [TIER_IP] = "ip",
     [TIER_EMAIL] = "email",       [TIER_EMAIL_VALIDATE] = "email-validate",
     [TIER_PROBE] = "probe",       [TIER_LOGIN] = "login",
-    [TIER_LOGIN_IP] = "login-ip",
+    [TIER_LOGIN_IP] = "login-ip", [TIER_CODE] = "code",
+    [TIER_CODE_IP] = "code-ip",
 };
 
 const char *tier_name(enum tier tier)

@@ -16,6 +16,8 @@ enum tier {
     TIER_PROBE,
     TIER_LOGIN,    /* passwords tried for an address or a user */
     TIER_LOGIN_IP, /* and from a client */
+    TIER_CODE,     /* sign-in codes requested for an address */
+    TIER_CODE_IP,  /* and from a client */
     TIER_COUNT,
 };
 

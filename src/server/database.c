@@ -16,6 +16,7 @@
 #include "events/outbox.h"
 #include "gate/authenticate.h"
 #include "gate/gate_ended.h"
+#include "gate/sessions.h"
 #include "limits/store.h"
 #include "pg/arrays.h"
 #include "recovery/cleanup.h"
@@ -94,7 +95,7 @@ static const struct statement *const statements[] = {
     &probe_find_user, &probe_find_users, &probe_sees_users, &probe_limit_company_query,
     &claim_key,       &read_key,         &note_demo,        &read_demo,
     &note_settings,   &make_partitions,  &read_ownership,   &find_hidden_rows,
-    &leader_try,      &leader_expire,    &leader_ping};
+    &leader_try,      &leader_expire,    &leader_ping,      &session_read};
 
 static int64_t deadline(void)
 {
@@ -236,6 +237,8 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {customers_statements, customers_statement_count},
         {member_statements, member_statement_count},
         {import_statements, import_statement_count},
+        {sessions_statements, sessions_statement_count},
+        {sign_in_statements, sign_in_statement_count},
         {billing_statements, billing_statement_count},
         {subscription_statements, subscription_statement_count},
         {expiry_statements, expiry_statement_count},

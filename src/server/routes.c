@@ -40,6 +40,13 @@ static void add_customers(struct routes *r, const struct routes_needs *needs)
     struct customers *context = &r->customers;
     routes_add(
         r, (struct route){.method = METHOD_POST, .path = "/auth/login", .handle = login_handle, .context = context});
+    routes_add(r, (struct route){.method = METHOD_POST,
+                                 .path = "/auth/code",
+                                 .handle = sign_in_code_handle,
+                                 .context = context,
+                                 .hold = &r->cleanup.hold});
+    routes_add(
+        r, (struct route){.method = METHOD_POST, .path = "/auth/logout", .handle = logout_handle, .context = context});
     add_guarded(r, needs, METHOD_POST, "/auth/unregister", OWNER, unregister_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", OWNER, recover_own_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMIN_READS, customers_list_handle, context);
@@ -108,6 +115,7 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->customers.admission = needs->admission;
     r->customers.identifier_key = needs->identifier_key;
     r->customers.token_key = needs->token_key;
+    r->customers.code_keys = needs->sign_in_code_keys;
     r->customers.post = needs->post;
     r->customers.last_mail_key = needs->last_mail_key;
     r->cascade.authenticator = needs->authenticator;

@@ -34,7 +34,7 @@ struct routes {
 struct routes_needs {
     const struct orphan_statements *orphans;
     const struct digest *identifier_key;
-    const struct code_keys *code_keys;
+    const struct code_keys *code_keys, *sign_in_code_keys;
     struct admission *admission;
     struct post *post;
     struct authenticator *authenticator;

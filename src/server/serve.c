@@ -291,7 +291,7 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
     struct tier_table tiers = settings_tiers(s);
     enum err e = limits_prune(pg, &tiers, deadline_ns);
     if (e || (e = database_make_partitions(pg, deadline_ns)) || (e = cleanup_purge_codes(pg, deadline_ns)) ||
-        (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)))
+        (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)) || (e = sessions_prune(pg, deadline_ns)))
         return e;
     if ((e = gate_ended_prune(&app->gate_ended, pg, deadline_ns)) ||
         (e = audit_prune(pg, s->audit_retention_ms, deadline_ns)))
@@ -475,8 +475,9 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     if (!(app->hangup = hangup_new(s->switch_rpc_url)))
         return why_set(why, ERR_MEMORY, "no memory for calls");
     routes_init(&app->routes, s,
-                &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes, app->admission,
-                                       app->post, app->authenticator, &app->keys.tokens, &app->keys.last_mails,
+                &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes,
+                                       &app->keys.sign_in_codes, app->admission, app->post, app->authenticator,
+                                       &app->keys.tokens, &app->keys.last_mails,
                                        settings_shows_mailbox(s, app->demo)});
     routes_configure(&app->routes, s);
     app->ops_router = health_router(&app->health);

@@ -214,6 +214,8 @@ struct tier_table settings_tiers(const struct settings *s)
                                    [TIER_PROBE] = s->limit_probe,
                                    [TIER_LOGIN] = s->limit_login,
                                    [TIER_LOGIN_IP] = s->limit_login,
+                                   [TIER_CODE] = s->limit_email,
+                                   [TIER_CODE_IP] = s->limit_login,
                                }};
 }
 

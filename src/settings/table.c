@@ -106,7 +106,9 @@ const struct setting settings_rows[] = {
     {RECOVERY, ROW("LIMIT_IP", limit, limit_ip, struct limit), .standard = "5/60", .reloadable = true,
      .help = "Clean-up requests of one client address; IPv6 counts by /64."},
     {RECOVERY, ROW("LIMIT_EMAIL", limit, limit_email, struct limit), .standard = "3/3600", .reloadable = true,
-     .help = "Clean-up requests for one e-mail address; asking for a code and trying one are counted apart."},
+     .help =
+         "Clean-up requests for one e-mail address; asking for a code, trying one, and asking for a sign-in code are "
+         "counted apart."},
     {RECOVERY, ROW("LIMIT_PROBE", limit, limit_probe, struct limit), .standard = "30/60", .reloadable = true,
      .help = "Requests to check-email-status of one client address; IPv6 counts by /64."},
 
@@ -129,8 +131,8 @@ const struct setting settings_rows[] = {
      .standard = "1h", .reloadable = true,
      .help = "After this long an erasure that is not complete counts in `reclaim_cascade_overdue`, to alarm on."},
     {DELETION, ROW("LIMIT_LOGIN", limit, limit_login, struct limit), .standard = "10/900", .reloadable = true,
-     .help =
-         "Passwords tried for one e-mail address or user, and as many from one client address; IPv6 counts by /64."},
+     .help = "Passwords tried for one e-mail address or user, and as many from one client address; IPv6 counts by /64. "
+             "Sign-in codes asked for and tried from one client address, too."},
 
     {DELETION, ROW("SWITCH_RPC_URL", http_url, switch_rpc_url, const char *), .standard_words = "none",
      .help = "Kamailio's JSON-RPC, by which the calls of frozen and deleted customers are hung up. Recorded in the "

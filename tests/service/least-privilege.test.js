@@ -56,6 +56,18 @@ it('a customer signs in, leaves and comes back', async () => {
   assert.equal((await recoverOwn(server, me)).json.status, 'active');
 });
 
+it('a customer signs in with a mailed code, and out again', async () => {
+  const { user } = await addCustomer(db, { sso: true });
+  const say = (path, body, headers) => request(server, { method: 'POST', path, headers, body: body && JSON.stringify(body) });
+  assert.equal((await say('/auth/code', { email: user.email })).status, 202);
+  const { code } = await provider.mailTo(user.email);
+  const { json } = await say('/auth/login', { email: user.email, code });
+  const me = { Authorization: `Bearer ${json.token}` };
+  assert.equal((await request(server, { path: '/gate', headers: me })).status, 200);
+  assert.equal((await say('/auth/logout', undefined, me)).status, 204);
+  assert.equal((await request(server, { path: '/gate', headers: me })).json.error, 'SESSION_ENDED');
+});
+
 it('nobody is signed in on a guess: not while second factors cannot be read, or might be hidden', async () => {
   const customer = await addCustomer(db);
   const attempt = (password = canaryPassword) => login(server, customer.user.email, password);

@@ -8,7 +8,7 @@ import {
   addCustomer, assertError, asUser, bearer, canaryPassword, customerAddress, freeze, jwtSecret, login, scene, show, tokenOf,
 } from './lib/customers.js';
 import { gate } from './lib/gate.js';
-import { ops } from './lib/http.js';
+import { ops, request } from './lib/http.js';
 import { canaryKey } from './lib/people.js';
 import { run } from './lib/reclaim.js';
 import { Stage } from './lib/stage.js';
@@ -81,6 +81,35 @@ describe('signing in', () => {
     assert.equal((await login(server, customer.user.email, canaryPassword)).status, 200);
   });
 
+  it('a deleted or anonymous user gets no token', async () => {
+    for (const state of ['deleted_at = now()', 'is_anonymous = true']) {
+      const customer = await addCustomer(db);
+      await db.query(`update auth.users set ${state} where id = $1`, [customer.user.id]);
+      assertError(await login(server, customer.user.email, canaryPassword), 401, 'INVALID_CREDENTIALS');
+    }
+  });
+
+  it('an imported user signs in with an Argon2 hash; other kinds are a wrong password, counted and logged once', async () => {
+    const hashes = {
+      '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc': 200,
+      '$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc': 200,
+      '$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8': 200,
+      '$argon2id$v=19$m=4194304,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc': 401,
+      '$fbscrypt$v=1,n=14,r=8,p=1,ss=Bw==,sk=c2s=$c2FsdA==$aGFzaA==': 401,
+    };
+    const { user } = await addCustomer(db);
+    for (const [hash, status] of Object.entries(hashes)) {
+      await db.query('update auth.users set encrypted_password = $2 where id = $1', [user.id, hash]);
+      assert.equal((await login(server, user.email, 'password')).status, status, hash);
+      assert.equal((await login(server, user.email, 'passwords')).status, 401, hash);
+    }
+    const { body } = await ops(server, '/metrics');
+    assert.match(body, /^reclaim_password_hashes_unsupported_total 4$/m);
+    const told = server.lines.filter(({ event }) => /password hash/.test(event));
+    assert.equal(told.length, 1);
+    assert.ok(!JSON.stringify(told).includes('fbscrypt'), 'nothing of the hash');
+  });
+
   it('works without RECLAIM_JWT_SECRET, and the token opens the gate', async (t) => {
     const alone = await scene(t, { settings: { RECLAIM_JWT_SECRET: null } });
     const customer = await addCustomer(alone.db);
@@ -91,6 +120,15 @@ describe('signing in', () => {
     assert.equal(admin.code, 0, admin.stderr);
     assert.equal((await freeze(alone.server, customer.id, bearer(admin.stdout.trim()))).json.status, 'frozen');
     assert.equal((await gate(alone.server, asUser(customer.user.id))).status, 401, 'nobody else’s tokens are known');
+  });
+
+  it('without a mail provider a code is promised all the same, to nobody, and the log says so once', async (t) => {
+    const alone = await scene(t, { settings: { RECLAIM_RESEND_API_KEY: null, RECLAIM_RESEND_URL: null, RECLAIM_HOLD_MS: '0' } });
+    const customer = await addCustomer(alone.db);
+    for (const email of [customer.user.email, customerAddress(), customer.user.email])
+      assert.equal((await request(alone.server, { method: 'POST', path: '/auth/code', body: JSON.stringify({ email }) })).status, 202);
+    assert.deepEqual(await alone.db.query('select 1 from reclaim.sign_in_codes where user_id is not null'), []);
+    assert.equal(alone.server.events('no mail provider is set: sign-in codes are not sent').length, 1);
   });
 });
 

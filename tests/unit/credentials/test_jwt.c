@@ -490,7 +490,7 @@ static void other_issuers_tokens_say_what_the_settings_ask_for(void **state UNUS
 static void a_token_of_ours_is_read_back(void **state UNUSED)
 {
     AUTO(buf) struct buf token = buf_new(JWT_MAX);
-    const struct jwt_grant grant = {"authenticated", USER, NOW_US, NOW_US + INT64_C(3600999999)};
+    const struct jwt_grant grant = {"authenticated", USER, NULL, NOW_US, NOW_US + INT64_C(3600999999)};
     struct claims c;
     assert_int_equal(jwt_sign(&own_key, &grant, &token), OK);
     assert_int_equal(verify(public_keys, buf_str(&token).at, &c), JWT_FINE);
@@ -499,7 +499,7 @@ static void a_token_of_ours_is_read_back(void **state UNUSED)
     assert_false(c.admin);
     assert_int_equal(c.expires_us, NOW_US + INT64_C(3600000000));
 
-    const struct jwt_grant admin = {"service_role", NULL, NOW_US, NOW_US + 1000000};
+    const struct jwt_grant admin = {"service_role", NULL, NULL, NOW_US, NOW_US + 1000000};
     buf_clear(&token);
     assert_int_equal(jwt_sign(&own_key, &admin, &token), OK);
     assert_int_equal(verify(secret_keys, buf_str(&token).at, &c), JWT_FINE);
@@ -510,7 +510,7 @@ static void a_token_of_ours_is_read_back(void **state UNUSED)
 static void what_cannot_be_signed_is_said(void **state UNUSED)
 {
     AUTO(buf) struct buf token = buf_new(JWT_MAX);
-    struct jwt_grant grant = {"authenticated", USER, NOW_US, NOW_US + 1000000};
+    struct jwt_grant grant = {"authenticated", USER, NULL, NOW_US, NOW_US + 1000000};
     char small[64], role[600];
     struct buf full = buf_over(small, sizeof small);
     assert_int_equal(jwt_sign(&own_key, &grant, &full), ERR_MEMORY);

@@ -152,7 +152,8 @@ static void a_decoy_takes_the_cost_it_is_told(void **state UNUSED)
 
     hashed = 0;
     assert_int_equal(password_decoy_like(STR("$argon2id$v=19$m=256,t=2,p=1$"), &decoy), OK);
-    assert_int_equal(crypto_pwhash_str_needs_rehash(decoy.hash, 2, 256 * 1024), 0); /* it can be read, at this cost */
+    assert_int_equal(crypto_pwhash_str_needs_rehash(decoy.hash, 2, (size_t)256 * 1024),
+                     0); /* it can be read, at this cost */
     assert_int_equal(password_check(STR("U*U"), STR(""), &decoy, &verdict), OK);
     assert_false(verdict.matches);
     assert_int_equal(hashed, 0);

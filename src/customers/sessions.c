@@ -1,0 +1,129 @@
+/* POST /auth/logout: ends the session of the token that it carries. The trigger on reclaim.sessions has every gate drop what
+ * it cached of it, so that ending it in plain SQL does the same. */
+#include "customers/sessions.h"
+
+#include <string.h>
+
+#include "api/db_request.h"
+#include "base/clock.h"
+#include "customers/customers.h"
+
+static const struct statement begin = {
+    .name = "session_begin",
+    .sql = SESSION_INSERT("'password'")
+        SESSION_EXPIRES("$2") " FROM auth.users u WHERE u.id = $1::uuid AND" SESSION_MAY_BEGIN,
+    .params = 2,
+    .columns = "id:uuid user_id:uuid",
+};
+
+static const struct statement end = {
+    .name = "session_end",
+    .sql =
+        "UPDATE reclaim.sessions SET ended_at = pg_catalog.clock_timestamp() WHERE id = $1::uuid AND ended_at IS NULL",
+    .params = 1,
+    .columns = "",
+};
+
+/* A token of the session is refused for its age long before. */
+static const struct statement prune_sessions = {
+    .name = "sessions_prune",
+    .sql = "DELETE FROM reclaim.sessions WHERE id IN (SELECT id FROM reclaim.sessions"
+           " WHERE expires_at < pg_catalog.now() - interval '1 day' ORDER BY expires_at LIMIT 10000)",
+    .params = 0,
+    .columns = "",
+};
+
+static const struct statement prune_codes = {
+    .name = "sign_in_codes_prune",
+    .sql = "DELETE FROM reclaim.sign_in_codes WHERE email_hash IN (SELECT email_hash FROM reclaim.sign_in_codes"
+           " WHERE expires_at < (SELECT reclaim.now()) - interval '1 hour' ORDER BY expires_at LIMIT 10000)",
+    .params = 0,
+    .columns = "",
+};
+
+const struct statement *const sessions_statements[] = {&begin, &end, &prune_sessions, &prune_codes};
+const size_t sessions_statement_count = COUNT_OF(sessions_statements);
+
+enum err session_read_begun(const struct pg_call *inserted, struct session *ret)
+{
+    *ret = (struct session){"", ""};
+    if (inserted->rows == 0)
+        return OK;
+    enum err e = str_copy(pg_get(inserted, 0, 0), ret->id, sizeof ret->id);
+    return e ? e : str_copy(pg_get(inserted, 0, 1), ret->user_id, sizeof ret->user_id);
+}
+
+enum err session_begin(struct pg *pg, const char *user_id, int64_t deadline_ns, struct session *ret)
+{
+    struct pg_call call = {.ask = &begin, .args = {pg_text(user_id), pg_i64(SESSION_LIFE_S)}};
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    return e ? e : session_read_begun(&call, ret);
+}
+
+enum err sessions_prune(struct pg *pg, int64_t deadline_ns)
+{
+    for (;;) {
+        struct pg_call calls[] = {{.ask = &prune_sessions}, {.ask = &prune_codes}};
+        enum err e = pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
+        if (e || (calls[0].rows == 0 && calls[1].rows == 0))
+            return e;
+    }
+}
+
+/* --- /auth/logout --- */
+
+struct logout {
+    struct db_request db;
+    char session[37];
+    int64_t committed_ns;
+};
+
+static void authenticated(struct authentication *q);
+static enum err end_session(struct db_request *db, struct pg *pg);
+static void answer(struct db_request *db);
+
+/* 1. On the loop. Users without a customer have sessions, too: no guarded route. */
+void logout_handle(struct request *rq)
+{
+    struct customers *context = rq->route->context;
+    struct authentication q = {.rq = rq, .answered = authenticated};
+    authenticate(context->authenticator, &q);
+}
+
+/* 2. On the loop or on a worker. */
+static void authenticated(struct authentication *q)
+{
+    struct request *rq = q->rq;
+    struct customers *context = rq->route->context;
+    if (q->verdict != CALLER_KNOWN) {
+        authentication_refuse(rq, q);
+        return;
+    }
+    if (!q->caller.session[0]) {
+        reply_refuse(rq, 400, "NO_SESSION", "These credentials are not a session that POST /auth/login began.");
+        return;
+    }
+    struct logout *l = db_request_new(rq, sizeof *l, end_session, answer);
+    if (!l)
+        return;
+    memcpy(l->session, q->caller.session, sizeof l->session);
+    db_request_start(&l->db, atomic_load(&context->pool));
+}
+
+/* 3. On a worker. */
+static enum err end_session(struct db_request *db, struct pg *pg)
+{
+    struct logout *l = OWNER_OF(db, struct logout, db);
+    struct pg_call call = {.ask = &end, .args = {pg_text(l->session)}};
+    enum err e = pg_ask(pg, &call, db->job.deadline_ns);
+    l->committed_ns = clock_ns();
+    return e;
+}
+
+/* 4. On the same worker: the session is refused everywhere by the time of the answer. */
+static void answer(struct db_request *db)
+{
+    struct logout *l = OWNER_OF(db, struct logout, db);
+    reply_not_before(db->rq, customer_change_known_ns(l->committed_ns));
+    reply_send(db->rq, 204);
+}

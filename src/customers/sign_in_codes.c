@@ -1,0 +1,337 @@
+/* POST /auth/code: mails a code to whoever may sign in, for users without a password or with a second factor.
+ *
+ * The answer is the same for every address and is held. An address that may not sign in gets a row as well, with the hash of
+ * no code: trying a code takes the same writes for every address. */
+#include "customers/sign_in_codes.h"
+
+#include <stdio.h>
+
+#include "api/db_request.h"
+#include "api/fields.h"
+#include "base/clock.h"
+#include "base/email.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "customers/decoy.h"
+#include "limits/headers.h"
+
+#define CODE_LIFE_S 300
+#define TRIES_MAX "5"
+
+METRIC_COUNTER(asked, "reclaim_sign_in_codes_total", "Requests for a sign-in code.", "outcome");
+
+static const struct code_shape shape = CODE_SHAPE_LETTERS;
+
+static const struct statement find_user = {
+    .name = "sign_in_find_user",
+    .sql = "SELECT reclaim.sign_in_user($1) AS id",
+    .params = 1,
+    .columns = "id:uuid",
+};
+
+static const struct statement store_code = {
+    .name = "sign_in_store_code",
+    .sql = "INSERT INTO reclaim.sign_in_codes AS c (email_hash, user_id, code_hash, code_salt, expires_at)"
+           " VALUES ($1, $2::uuid, decode($3, 'hex'), decode($4, 'hex'),"
+           "  (SELECT reclaim.now()) + $5::int8 * interval '1 second')"
+           " ON CONFLICT (email_hash) DO UPDATE SET user_id = excluded.user_id, code_hash = excluded.code_hash,"
+           "  code_salt = excluded.code_salt, expires_at = excluded.expires_at, tries = 0,"
+           "  created_at = excluded.created_at",
+    .params = 5,
+    .columns = "",
+};
+
+static const struct statement take_try = {
+    .name = "sign_in_take_try",
+    .sql = "UPDATE reclaim.sign_in_codes SET tries = tries + 1"
+           " WHERE email_hash = $1 AND expires_at > (SELECT reclaim.now()) AND tries < " TRIES_MAX
+           " RETURNING encode(code_hash, 'hex') AS code_hash, encode(code_salt, 'hex') AS code_salt",
+    .params = 1,
+    .columns = "code_hash:text code_salt:text",
+};
+
+/* The first of several requests with the same code deletes it. Its mailbox proves the user's address of today only. */
+static const struct statement use_code = {
+    .name = "sign_in_use_code",
+    .sql = "WITH used AS (DELETE FROM reclaim.sign_in_codes WHERE email_hash = $1 AND code_salt = decode($2, 'hex')"
+           " RETURNING user_id) " SESSION_INSERT("'code'")
+               SESSION_EXPIRES("$4") " FROM used JOIN auth.users u ON u.id = used.user_id WHERE lower(u.email::text) = "
+                                     "$3 AND" SESSION_MAY_BEGIN,
+    .params = 4,
+    .columns = "id:uuid user_id:uuid",
+};
+
+static const struct statement read_mail = {
+    .name = "sign_in_read_mail",
+    .sql =
+        "SELECT u.email::text AS email, ceil(extract(epoch FROM c.expires_at - (SELECT reclaim.now())))::int8 AS left_s"
+        " FROM reclaim.sign_in_codes c JOIN auth.users u ON u.id = c.user_id"
+        " WHERE c.user_id = $1::uuid AND c.code_salt = decode($2, 'hex') AND u.deleted_at IS NULL",
+    .params = 2,
+    .columns = "email:text left_s:int8",
+};
+
+const struct statement *const sign_in_statements[] = {&find_user, &store_code, &take_try,
+                                                      &use_code,  &read_mail,  &decoy_read_usual};
+const size_t sign_in_statement_count = COUNT_OF(sign_in_statements);
+
+struct code_request {
+    struct db_request db;
+    struct ticket ticket;
+    struct customers *context;
+    struct request *rq;
+    struct str email;
+    const char *outcome;
+};
+
+static bool read_body(struct code_request *c);
+static void limits_decided(struct ticket *ticket);
+static enum err make_code(struct db_request *db, struct pg *pg);
+static enum err store_and_mail(struct code_request *c, struct pg *pg, const char *user_id);
+static enum err store_nothing(struct code_request *c, struct pg *pg);
+static void answer(struct db_request *db);
+
+static struct code_request *code_request_of(struct db_request *db)
+{
+    return OWNER_OF(db, struct code_request, db);
+}
+
+/* What the database and the limits know an address by. */
+static void hash_email(const struct customers *context, struct str email, char into[DIGEST_HEX_LEN + 1])
+{
+    struct digest hash = digest_hmac(context->identifier_key, email);
+    digest_hex(&hash, into);
+}
+
+/* 1. On the loop. */
+void sign_in_code_handle(struct request *rq)
+{
+    struct customers *context = rq->route->context;
+    struct code_request *c = db_request_new(rq, sizeof *c, make_code, answer);
+    if (!c)
+        return;
+    c->context = context;
+    c->rq = rq;
+    if (!read_body(c))
+        return;
+    c->ticket.decided = limits_decided;
+    ticket_count_in(context->admission, &c->ticket, counted_by_email(TIER_CODE, context->identifier_key, c->email));
+    ticket_count_in(context->admission, &c->ticket, counted_by_ip(TIER_CODE_IP, context->identifier_key, &rq->client));
+    admission_ask(context->admission, &c->ticket);
+}
+
+/* False after a 400 was sent. */
+static bool read_body(struct code_request *c)
+{
+    static const char wrong[] = "The body must be a JSON object with the string email.";
+    static const struct field email = {.name = "email", .required = true, .code = "INVALID_BODY", .message = wrong},
+                              address = {.name = "email",
+                                         .code = "INVALID_EMAIL",
+                                         .message = "email is not an e-mail address."};
+    AUTO(fields) struct fields f = fields_read(c->rq->arena, c->rq->body, "INVALID_BODY", wrong);
+    struct str given = field_text(&f, &email);
+    if (!f.err && email_normalise(c->rq->arena, given, &c->email))
+        fields_fail(&f, &address, "is not an e-mail address");
+    return !fields_refuse(&f, c->rq);
+}
+
+/* 2. On the batching thread, or still on the loop. */
+static void limits_decided(struct ticket *ticket)
+{
+    struct code_request *c = OWNER_OF(ticket, struct code_request, ticket);
+    if (ticket->verdict == ADMISSION_FAILED) {
+        reply_fault(c->rq, ticket->fault);
+        return;
+    }
+    limit_headers(c->rq, ticket);
+    if (ticket->verdict == ADMISSION_REFUSED) {
+        counter_add(&asked, 1, "limited");
+        reply_unhold_when_crowded(c->rq);
+        reply_refuse(c->rq, 429, "TOO_MANY_TRIES", "Too many codes were asked for. Please wait before trying again.");
+        return;
+    }
+    db_request_start(&c->db, atomic_load(&c->context->pool));
+}
+
+/* 3. On a worker. */
+static enum err make_code(struct db_request *db, struct pg *pg)
+{
+    static atomic_bool warned;
+    struct code_request *c = code_request_of(db);
+    struct pg_call found = {.ask = &find_user, .args = {pg_text(c->email.at)}};
+    char user_id[37] = "";
+    enum err e = pg_ask(pg, &found, db->job.deadline_ns);
+    if (e)
+        return e;
+    if (!pg_is_null(&found, 0, 0) && (e = str_copy(pg_get(&found, 0, 0), user_id, sizeof user_id)))
+        return e;
+    if (!post_has_provider(c->context->post)) {
+        c->outcome = "no_provider";
+        if (!atomic_exchange(&warned, true))
+            log_warn("no mail provider is set: sign-in codes are not sent");
+        return store_nothing(c, pg);
+    }
+    c->outcome = user_id[0] ? "sent" : "none";
+    return user_id[0] ? store_and_mail(c, pg, user_id) : store_nothing(c, pg);
+}
+
+static struct pg_call store(const char *email_hash, const char *user_id, const char *code_hash, const char *salt)
+{
+    return (struct pg_call){.ask = &store_code,
+                            .args = {pg_text(email_hash), pg_text_or_null(user_id), pg_text(code_hash), pg_text(salt),
+                                     pg_i64(CODE_LIFE_S)}};
+}
+
+/* The payload has enough to derive the code again, but not the code. */
+static enum err store_and_mail(struct code_request *c, struct pg *pg, const char *user_id)
+{
+    struct customers *context = c->context;
+    struct code_salt salt = code_salt_new();
+    struct code code = code_derive(context->code_keys, &shape, &salt, user_id);
+    struct digest hash = code_hash(context->code_keys, &salt, &code);
+    char salt_hex[2 * CODE_SALT_LEN + 1], hash_hex[DIGEST_HEX_LEN + 1], email_hash[DIGEST_HEX_LEN + 1], payload[256];
+    code_salt_hex(&salt, salt_hex);
+    digest_hex(&hash, hash_hex);
+    hash_email(context, c->email, email_hash);
+    (void)snprintf(payload, sizeof payload,
+                   "{\"template\":\"sign-in-code\",\"user_id\":\"%s\",\"salt\":\"%s\",\"correlation_id\":\"%s\"}",
+                   user_id, salt_hex, c->rq->correlation_id);
+    AUTO(mail) struct mail mail;
+    sign_in_code_mail_write(&code, CODE_LIFE_S / 60, c->rq->correlation_id, &mail);
+    mail.expires_us = clock_wall_us() + CODE_LIFE_S * INT64_C(1000000);
+    (void)snprintf(mail.to, sizeof mail.to, "%.*s", STR_ARGS(c->email));
+    secret_wipe(&code, sizeof code);
+
+    struct pg_call writes[2] = {store(email_hash, user_id, hash_hex, salt_hex)};
+    AUTO(work_item)
+    struct work_item *item = mail_promise(context->post, context->engine, payload, &mail, &writes[1]);
+    if (!item)
+        return ERR_MEMORY;
+    enum err e = pg_trip(pg, writes, COUNT_OF(writes), c->db.job.deadline_ns);
+    if (!e)
+        mail_send(&item, &writes[1], NULL);
+    return e;
+}
+
+/* Random bytes in place of a hash. */
+static enum err store_nothing(struct code_request *c, struct pg *pg)
+{
+    struct code_salt salt = code_salt_new();
+    struct digest hash;
+    char salt_hex[2 * CODE_SALT_LEN + 1], hash_hex[DIGEST_HEX_LEN + 1], email_hash[DIGEST_HEX_LEN + 1];
+    random_bytes(hash.bytes, sizeof hash.bytes);
+    code_salt_hex(&salt, salt_hex);
+    digest_hex(&hash, hash_hex);
+    hash_email(c->context, c->email, email_hash);
+    struct pg_call write = store(email_hash, NULL, hash_hex, salt_hex);
+    return pg_ask(pg, &write, c->db.job.deadline_ns);
+}
+
+/* 4. On the same worker. */
+static void answer(struct db_request *db)
+{
+    struct code_request *c = code_request_of(db);
+    counter_add(&asked, 1, c->outcome);
+    reply_json(c->rq, 202, STR("{}"));
+}
+
+/* --- using a code --- */
+
+/* The try is committed before the code is compared: requests at the same time get no more tries than one after another.
+ * The salt tells which code it was. */
+static enum err take_and_compare(struct customers *context, struct pg *pg, const char *email_hash,
+                                 const struct code *code, int64_t deadline_ns, struct code_salt *salt, bool *ret_right)
+{
+    struct pg_call taken = {.ask = &take_try, .args = {pg_text(email_hash)}};
+    struct digest stored;
+    enum err e = pg_ask(pg, &taken, deadline_ns);
+    *ret_right = false;
+    if (e || taken.rows == 0)
+        return e;
+    if ((e = digest_parse(pg_get(&taken, 0, 0), &stored)) || (e = code_salt_parse(pg_get(&taken, 0, 1), salt)))
+        return e;
+    struct digest typed = code_hash(context->code_keys, salt, code);
+    *ret_right = digest_eq(&typed, &stored);
+    return OK;
+}
+
+enum err sign_in_code_use(struct customers *context, struct pg *pg, struct str email, struct str typed,
+                          int64_t deadline_ns, struct session *ret)
+{
+    struct code code;
+    struct code_salt salt;
+    char email_hash[DIGEST_HEX_LEN + 1], salt_hex[2 * CODE_SALT_LEN + 1];
+    bool right;
+    *ret = (struct session){"", ""};
+    if (code_read(&shape, typed, &code))
+        return OK;
+    hash_email(context, email, email_hash);
+    enum err e = take_and_compare(context, pg, email_hash, &code, deadline_ns, &salt, &right);
+    secret_wipe(&code, sizeof code);
+    if (e || !right)
+        return e;
+    code_salt_hex(&salt, salt_hex);
+    struct pg_call used = {.ask = &use_code,
+                           .args = {pg_text(email_hash), pg_text(salt_hex), pg_text(email.at), pg_i64(SESSION_LIFE_S)}};
+    e = pg_ask(pg, &used, deadline_ns);
+    return e ? e : session_read_begun(&used, ret);
+}
+
+/* --- the mail --- */
+
+void sign_in_code_mail_write(const struct code *code, int minutes, const char *reference, struct mail *ret)
+{
+    char shown[CODE_TEXT_MAX];
+    const char *unit = minutes == 1 ? "minute" : "minutes";
+    code_show(&shape, code, shown);
+    mail_begin(ret, "Your sign-in code");
+    (void)snprintf(ret->reference, sizeof ret->reference, "%s", reference);
+    buf_addf(&ret->text,
+             "Your sign-in code is\r\n"
+             "\r\n"
+             "    %s\r\n"
+             "\r\n"
+             "It is valid for %d %s and works once. Enter it where you asked for it.\r\n"
+             "\r\n"
+             "If it was not you who asked, ignore this mail: without the code nobody is\r\n"
+             "signed in. Do not pass it on.\r\n"
+             "\r\n",
+             shown, minutes, unit);
+    buf_addz(&ret->html, "<p>Your sign-in code is</p>\r\n"
+                         "<p style=\"font-family:ui-monospace,Consolas,Menlo,monospace;font-size:32px;font-weight:bold;"
+                         "letter-spacing:3px;margin:24px 0\">");
+    mail_add_escaped(ret, shown);
+    buf_addf(&ret->html,
+             "</p>\r\n<p>It is valid for %d %s and works once. Enter it where you asked for it.</p>\r\n"
+             "<p>If it was not you who asked, ignore this mail: without the code nobody is signed in. Do not pass it "
+             "on.</p>\r\n",
+             minutes, unit);
+    mail_end(ret);
+    secret_wipe(shown, sizeof shown);
+}
+
+/* Derives the same code again. */
+enum err sign_in_code_mail_compose(void *customers, struct pg *pg, const json_t *payload, int64_t deadline_ns,
+                                   struct mail *ret)
+{
+    const struct customers *context = customers;
+    struct str user_id, salt_hex, correlation_id;
+    struct code_salt salt;
+    if (json_get_str(payload, "user_id", &user_id) || json_get_str(payload, "salt", &salt_hex) ||
+        json_get_str(payload, "correlation_id", &correlation_id) || code_salt_parse(salt_hex, &salt) ||
+        !str_is_uuid(user_id) || !str_is_uuid(correlation_id))
+        return ERR_INPUT;
+    struct pg_call call = {.ask = &read_mail, .args = {pg_text(user_id.at), pg_text(salt_hex.at)}};
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    if (e)
+        return e;
+    int64_t left_s = call.rows ? pg_get_i64(&call, 0, 1) : 0;
+    if (left_s <= 0)
+        return ERR_MISSING; /* used, expired or replaced, or the user is gone */
+    struct code code = code_derive(context->code_keys, &shape, &salt, user_id.at);
+    sign_in_code_mail_write(&code, (int)((left_s + 59) / 60), correlation_id.at, ret);
+    secret_wipe(&code, sizeof code);
+    ret->expires_us = clock_wall_us() + left_s * 1000000;
+    return str_copy(pg_get(&call, 0, 0), ret->to, sizeof ret->to);
+}

@@ -1,0 +1,20 @@
+/* Private to src/customers: codes that sign in without a password (reclaim.sign_in_codes). */
+#ifndef CUSTOMERS_SIGN_IN_CODES_H
+#define CUSTOMERS_SIGN_IN_CODES_H
+
+#include "credentials/codes.h"
+#include "customers/customers.h"
+#include "customers/sessions.h"
+
+/* Begins a session if the code is the address's and was not used, on a worker. Otherwise ret->id is "", and a try is
+ * taken. */
+enum err sign_in_code_use(struct customers *context, struct pg *pg, struct str email, struct str typed,
+                          int64_t deadline_ns, struct session *ret) MUST_CHECK;
+
+/* The mail; the caller sets the recipient. */
+void sign_in_code_mail_write(const struct code *code, int minutes, const char *reference, struct mail *ret);
+/* mail_template.compose of "sign-in-code", for an item that was taken over. */
+enum err sign_in_code_mail_compose(void *customers, struct pg *pg, const json_t *payload, int64_t deadline_ns,
+                                   struct mail *ret);
+
+#endif
