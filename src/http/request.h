@@ -59,7 +59,8 @@ struct request {
 
 /* A request header's value; absent when there is none. Only on the loop's thread, in the handler. */
 struct str request_header(const struct request *rq, const char *name);
-/* A value of the query string, decoded; absent when there is none. Until the reply is sent, on any thread. */
+/* A value of the query string, with its escapes (query_text() of api/read.h decodes them); absent when there is none. Until
+ * the reply is sent, on any thread. */
 struct str request_query(const struct request *rq, const char *name);
 /* Zeroed memory for the work on a request: freed as soon as the reply is ready, so that a held reply needs little. NULL
  * when out of memory. */
