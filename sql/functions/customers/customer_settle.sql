@@ -66,8 +66,8 @@ BEGIN
     v_now := reclaim.now();
     IF v_change = 'freeze' OR NEW.frozen_by IS NULL THEN
       v_actor := reclaim.change_actor();
-      NEW.frozen_by := reclaim.freezer(v_actor.kind);
-      NEW.freeze_reason := nullif(v_actor.reason, '');
+      NEW.frozen_by := coalesce(NEW.frozen_by, reclaim.freezer(v_actor.kind));
+      NEW.freeze_reason := coalesce(NEW.freeze_reason, nullif(v_actor.reason, ''));
     END IF;
     IF v_change = 'freeze' THEN
       NEW.tm_deletion_scheduled := coalesce(NEW.tm_deletion_scheduled, v_now);

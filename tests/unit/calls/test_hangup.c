@@ -282,7 +282,7 @@ static void calls_of_a_customer_whose_row_is_gone_end_as_those_of_a_deleted_one(
 static void many_customers_in_one_item_are_ended_and_confirmed(void **state UNUSED)
 {
     database_run("INSERT INTO reclaim.customer_customers (id, status) VALUES ('a0000000-0000-4000-8000-000000000003',"
-                 " 'frozen')");
+                 " 'frozen'); DELETE FROM reclaim.work_items");
     add_call("a0000000-0000-4000-8000-000000000003", "progressing", UNKNOWN_TO_SWITCH);
     add_call(ACTIVE, "progressing", UNKNOWN_TO_SWITCH);
     hang_up(NULL, "{\"customer_ids\": [\"" FROZEN "\", \"a0000000-0000-4000-8000-000000000003\", \"" ACTIVE "\"]}");
@@ -318,7 +318,8 @@ static int fresh(void **state UNUSED)
                  "DELETE FROM reclaim.work_items;"
                  "DELETE FROM reclaim.switches;"
                  "INSERT INTO reclaim.customer_customers (id, status) VALUES ('" FROZEN "', 'frozen'),"
-                 " ('" ACTIVE "', 'active')");
+                 " ('" ACTIVE "', 'active');"
+                 "DELETE FROM reclaim.work_items"); /* the item of the freeze itself */
     return 0;
 }
 
