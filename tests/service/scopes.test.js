@@ -90,7 +90,7 @@ describe('a key with a scope', () => {
 
   for (const scope of scopes)
     it(`«${scope}» reaches what the table says and nothing else, as X-API-Key and as a bearer`, async () => {
-      for (const [route, admits] of await routes()) {
+      for (const [route, admits] of Object.entries(expected)) {
         if (!admits) continue;
         for (const headers of [asKey(keys[scope].text), bearer(keys[scope].text)]) {
           const answer = await ask(route, headers);
