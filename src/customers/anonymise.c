@@ -24,7 +24,8 @@ const struct statement anonymise_read = {
 
 const struct statement anonymise_clear = {
     .name = "anonymise_clear",
-    .sql = "SELECT reclaim.clear_customers($1::uuid[], $2::text[], $3::uuid[]) AS cleared",
+    .sql = "SELECT reclaim.clear_customers($1::uuid[], $2::text[], $3::uuid[]) AS cleared"
+           " FROM (SELECT reclaim.change_by('system', NULL, NULL)) AS actor",
     .params = 3,
     .columns = "cleared:int4",
 };

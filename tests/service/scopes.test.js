@@ -24,9 +24,15 @@ const expected = {
   'GET /openapi.json': anyone,
   'GET /test/routes': anyone,
   'POST /auth/login': anyone,
+  'POST /auth/code': anyone,
+  'POST /auth/logout': anyone,
   'POST /auth/unregister': own,
   'DELETE /auth/unregister': own,
   'GET /v1/customers': reads,
+  'POST /v1/customers': admin,
+  'GET /v1/customers/{id}/members': reads,
+  'POST /v1/customers/{id}/members': admin,
+  'DELETE /v1/customers/{id}/members/{user_id}': admin,
   'GET /v1/customers/{id}': seen,
   'DELETE /v1/customers/{id}': admin,
   'POST /v1/customers/{id}/freeze': admin,
@@ -77,7 +83,7 @@ describe('a key with a scope', () => {
     const [method, path] = route.split(' ');
     return request(server, {
       method: method === 'ANY' ? 'GET' : method,
-      path: path.replace('{id}', randomUUID()).replace('{participant}', participant),
+      path: path.replace('{id}', randomUUID()).replace('{participant}', participant).replace('{user_id}', randomUUID()),
       headers: { ...headers, ...(method === 'POST' ? { 'Content-Type': 'application/json' } : {}) },
       body: method === 'POST' ? '{}' : undefined,
     });

@@ -21,6 +21,7 @@ BEGIN
     WHERE u.email_confirmed_at IS NOT NULL AND u.deleted_at IS NULL AND u.is_anonymous IS NOT TRUE
       AND coalesce(u.banned_until <= clock_timestamp(), true)
     ORDER BY EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = u.id AND c.status <> ''deleted'') DESC,
+      EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = u.id) DESC,
       u.is_sso_user, u.created_at, u.id LIMIT 1', v_single_sign_on) INTO v_user USING p_email;
   RETURN v_user;
 END

@@ -5,6 +5,7 @@ AS $$
 DECLARE
   v_object json := reclaim.member_object(p_customer, p_user);
 BEGIN
+  PERFORM reclaim.change_by('system', NULL, NULL); -- the caller writes the audit row
   DELETE FROM reclaim.customer_members WHERE customer_id = p_customer AND user_id = p_user;
   RETURN CASE WHEN FOUND THEN v_object END;
 END

@@ -1,11 +1,21 @@
 -- Has every gate forget what it knows of users who became members of a customer or are members no more, as fast as it reads
--- a freeze. After a statement, whose trigger names its rows: OLD removed, NEW added; before a TRUNCATE.
+-- a freeze. After a statement, whose trigger names its rows: OLD removed, NEW added; before a TRUNCATE. What other programs
+-- write gets its audit rows here; Reclaim's own requests write theirs, which also tell of what was refused.
 CREATE OR REPLACE FUNCTION reclaim.members_announce() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_users uuid[];
+  v_actor record := reclaim.change_actor();
 BEGIN
+  IF v_actor.kind = 'sql' AND TG_OP IN ('INSERT', 'UPDATE') THEN
+    INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_role, outcome, detail)
+      SELECT customer_id, 'member_add', 'sql', v_actor.role, 'done', user_id::text FROM added;
+  END IF;
+  IF v_actor.kind = 'sql' AND TG_OP IN ('DELETE', 'UPDATE') THEN
+    INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_role, outcome, detail)
+      SELECT customer_id, 'member_remove', 'sql', v_actor.role, 'done', user_id::text FROM removed;
+  END IF;
   IF TG_OP = 'INSERT' THEN
     v_users := ARRAY(SELECT DISTINCT user_id FROM added);
   ELSIF TG_OP = 'DELETE' THEN
