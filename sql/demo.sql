@@ -67,21 +67,24 @@ INSERT INTO public.company_admins (admin_uuid, company_id)
   WHERE carlo.id = 'd0000000-0000-4000-8000-000000000005' AND olgas.id = 'c0000000-0000-4000-8000-000000000004'
   ON CONFLICT DO NOTHING;
 
+-- A customer that was deleted does not come back, though its row may be gone.
 INSERT INTO reclaim.customer_customers (id, name, email, phone_number, address, owner_user_id, billing_account_id)
   SELECT ('e0000000' || pg_catalog.substr(owner.id::text, 9))::uuid, company.name, owner.email,
     '+1555010' || pg_catalog."right"(owner.id::text, 4), '1 Example Street', owner.id,
     ('b0000000' || pg_catalog.substr(owner.id::text, 9))::uuid
   FROM auth.users AS owner
   JOIN public.companies AS company ON company.owner_admin_uuid = owner.id
-  WHERE owner.id = 'd0000000-0000-4000-8000-000000000004'
-     OR owner.id BETWEEN 'd0000000-0000-4000-8000-000000000101' AND 'd0000000-0000-4000-8000-000000000130'
+  WHERE (owner.id = 'd0000000-0000-4000-8000-000000000004'
+      OR owner.id BETWEEN 'd0000000-0000-4000-8000-000000000101' AND 'd0000000-0000-4000-8000-000000000130')
+    AND NOT EXISTS (SELECT FROM reclaim.erasures AS erasure
+      WHERE erasure.customer_id = ('e0000000' || pg_catalog.substr(owner.id::text, 9))::uuid)
   ON CONFLICT DO NOTHING;
 
 INSERT INTO reclaim.billing_accounts (id, customer_id, name, balance_micros)
   SELECT customer.billing_account_id, customer.id, 'Main account', 100000000
   FROM reclaim.customer_customers AS customer
   WHERE customer.id BETWEEN 'e0000000-0000-4000-8000-000000000001' AND 'e0000000-0000-4000-8000-000000000999'
-    AND customer.status <> 'deleted'
+    AND customer.status <> 'deleted' AND customer.billing_account_id IS NOT NULL
   ON CONFLICT DO NOTHING;
 
 -- The services of a telephone company that keep something of a customer, with a table each: half of them only mark what is

@@ -253,7 +253,7 @@ static const struct command commands[] = {
      .usage = "tail|dead|redrive [ID] [--from POSITION]",
      .summary = "events as they are written, and dead letters",
      .help = "  tail          follows the outbox from now on: one CloudEvent a line, or --format table|csv\n"
-             "  dead          events that no queue was bound for, and receipts that were refused, with the reason\n"
+             "  dead          events that no queue or broker took, and receipts that were refused, with the reason\n"
              "  redrive [ID]  publishes them again, all or the one of this id; refused receipts are tried again\n",
      .options =
          OPTIONS({"--from", "POSITION", "tail: everything behind this position of the outbox; 0 for all that is kept"}),

@@ -8,8 +8,7 @@
 
 #define LIMIT_DEFAULT 50
 #define LIMIT_MOST 200
-#define PAGE_BYTES ((size_t)192 * 1024) /* items beyond this are left to the next page */
-#define PAGE_BYTES_MAX ((size_t)240 * 1024)
+#define PAGE_BYTES_MAX ((size_t)7 * 1024 * 1024) /* with one item that is larger than a page */
 
 struct read {
     struct db_request db;

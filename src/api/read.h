@@ -2,6 +2,7 @@
 #ifndef API_READ_H
 #define API_READ_H
 
+#include "base/defs.h"
 #include "http/request.h"
 #include "pg/pool.h"
 
@@ -13,6 +14,15 @@ void read_one(struct request *rq, struct pool *pool, const struct statement *ask
  * ERR_INPUT: an escape is malformed, or the text is not UTF-8 without NUL. */
 enum err query_text(struct request *rq, const char *name, struct str *ret) MUST_CHECK;
 
+#define PAGE_BYTES 4194304
+/* The statement of a page: `rows` selects id and object, a text, in the order of id. Of large objects no more are read than
+ * show that the page is full. */
+#define PAGE_SQL(rows)                                                                                                 \
+    "SELECT p.id, p.object FROM (SELECT p.id, p.object, pg_catalog.row_number() OVER w AS n,"                          \
+    " pg_catalog.sum(pg_catalog.octet_length(p.object)) OVER w - pg_catalog.octet_length(p.object) AS before"          \
+    " FROM (" rows                                                                                                     \
+    ") p WINDOW w AS (ORDER BY p.id)) p WHERE p.n <= 2 OR p.before < " TEXT_OF(PAGE_BYTES) " ORDER BY p.id"
+
 /* A page of a list ordered by id, from `after` and `limit` of the query. */
 struct page {
     const char *after; /* what the page before ended with; NULL for the first */
@@ -21,7 +31,8 @@ struct page {
 /* False after a 400 was sent. */
 bool page_read(struct request *rq, struct page *ret);
 /* Answers {"items":[…],"next":…}. The call asks for one row more than the limit (id object:text): that shows whether
- * there is a next page. Its texts are of the request's arena, or constants. */
+ * there is a next page. Its texts are of the request's arena, or constants. A page has at most PAGE_BYTES, but one item at
+ * least. */
 void read_page(struct request *rq, struct pool *pool, const struct page *page, const struct pg_call *call);
 
 #endif

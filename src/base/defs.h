@@ -13,6 +13,10 @@
 
 #define COUNT_OF(array) (sizeof(array) / sizeof((array)[0]))
 
+/* A number that is a macro, as text in a constant: "LIMIT " TEXT_OF(MOST). */
+#define TEXT_OF_NUMBER(n) #n
+#define TEXT_OF(n) TEXT_OF_NUMBER(n)
+
 /* The struct of which `pointer` is the member `member`. */
 #define OWNER_OF(pointer, type, member) ((type *)(void *)((char *)(pointer)-offsetof(type, member)))
 

@@ -17,7 +17,7 @@
 #define PAGE 256
 #define GONE_BYTES ((size_t)PAGE * 40)
 #define FAILED_BYTES ((size_t)64 * 1024)
-#define PAGE_BYTES ((size_t)512 * 1024)
+#define PAGE_BYTES ((size_t)1024 * 1024)
 #define REQUESTS_AT_ONCE 16 /* requests to the switch under way */
 #define UPDATE_NS (10 * NS_PER_S)
 /* Between two rounds over calls that have not ended: short at first, since most end at once. */

@@ -1,5 +1,6 @@
 #include "calls/statements.h"
 
+#include "api/read.h"
 #include "calls/calls.h"
 #include "calls/switches.h"
 #include "gate/frozen_customers.h"
@@ -68,18 +69,19 @@ const struct statement call_show = {
 
 const struct statement calls_list_all = {
     .name = "calls_list_all",
-    .sql = "SELECT c.id, reclaim.call_object(c)::text AS call FROM reclaim.call_calls c"
-           " WHERE c.id > $1::uuid AND c.tm_delete IS NULL ORDER BY c.id LIMIT $2::int8",
+    .sql = PAGE_SQL("SELECT c.id, reclaim.call_object(c)::text AS object FROM reclaim.call_calls c"
+                    " WHERE c.id > $1::uuid AND c.tm_delete IS NULL ORDER BY c.id LIMIT $2::int8"),
     .params = 2,
-    .columns = "id:uuid call:text",
+    .columns = "id:uuid object:text",
 };
 
 const struct statement calls_list_of = {
     .name = "calls_list_of",
-    .sql = "SELECT c.id, reclaim.call_object(c)::text AS call FROM reclaim.call_calls c WHERE c.customer_id = $3::uuid"
-           " AND c.id > $1::uuid AND c.tm_delete IS NULL ORDER BY c.id LIMIT $2::int8",
+    .sql = PAGE_SQL("SELECT c.id, reclaim.call_object(c)::text AS object FROM reclaim.call_calls c"
+                    " WHERE c.customer_id = $3::uuid AND c.id > $1::uuid AND c.tm_delete IS NULL"
+                    " ORDER BY c.id LIMIT $2::int8"),
     .params = 3,
-    .columns = "id:uuid call:text",
+    .columns = "id:uuid object:text",
 };
 
 /* Both ends of a call may be customers: then two rows share a dialog at a switch, and both have ended. */
@@ -118,10 +120,13 @@ const struct statement calls_end_many = {
     " ORDER BY f.created_at, f.name LIMIT 1)) WHERE c.ending_for = $1::uuid AND c.status <> 'hangup'"                  \
     " AND c.sip_call_id IS NOT NULL"
 
-/* $4: the caller has RECLAIM_SWITCH_RPC_URL; $5: switches that failed. */
+/* $4: the caller has RECLAIM_SWITCH_RPC_URL; $5: switches that failed. Names longer than any switch gives are cut, so that a
+ * page of calls has a bound; no switch knows such a dialog. */
 const struct statement calls_ending = {
     .name = "calls_ending",
-    .sql = "SELECT c.id, c.sip_call_id, coalesce(c.from_tag, '') AS from_tag, coalesce(c.to_tag, '') AS to_tag,"
+    .sql = "SELECT c.id, pg_catalog.left(c.sip_call_id, 255) AS sip_call_id,"
+           " pg_catalog.left(coalesce(c.from_tag, ''), 128) AS from_tag,"
+           " pg_catalog.left(coalesce(c.to_tag, ''), 128) AS to_tag,"
            " coalesce(c.cseq, 0) AS cseq, c.status = 'canceling' AS rings, s.name AS switch, s.url" AT_SWITCH
            " AND c.id > $2::uuid AND (s.url IS NOT NULL OR $4::bool) AND s.name <> ALL ($5::text[])"
            " ORDER BY c.id LIMIT $3::int8",

@@ -259,6 +259,16 @@ static const struct statement returned_check = {
     .columns = "returned:int8",
 };
 
+static void warn_of_returned(struct examination *x, int64_t count)
+{
+    char sentence[160];
+    (void)snprintf(sentence, sizeof sentence,
+                   "%lld event%s could not be delivered: reclaim events dead says why, reclaim events redrive sends "
+                   "%s again",
+                   (long long)count, count == 1 ? "" : "s", count == 1 ? "it" : "them");
+    warn(x, sentence);
+}
+
 static void check_broker(struct examination *x, struct pg *pg, const struct settings *s)
 {
     struct why why = {""};
@@ -281,7 +291,7 @@ static void check_broker(struct examination *x, struct pg *pg, const struct sett
         passed(x, "broker", "reached; exchange and queues are there");
     }
     if (pg_ask(pg, &returned, clock_ns() + DATABASE_DEADLINE_NS) == OK && pg_get_i64(&returned, 0, 0) > 0)
-        warn(x, "events found no queue: bind one to the exchange reclaim.events, then run reclaim events redrive");
+        warn_of_returned(x, pg_get_i64(&returned, 0, 0));
 }
 
 /* What deleting customers needs: the privilege to anonymise users that must stay, and participants without a fault. */

@@ -9,13 +9,14 @@
 #include "cli/commands.h"
 #include "events/broker.h"
 #include "events/outbox.h"
+#include "pg/arrays.h"
 #include "server/database.h"
 
 #define PAGE 2000
 #define READ_AGAIN 1000 /* positions before the newest: a transaction that drew one of them may commit late */
 #define REMEMBERED 4096
 #define READ_EVERY_MS 250
-#define EVENT_CEILING ((size_t)4 * 1024 * 1024)
+#define SKIP_BYTES ((size_t)READ_AGAIN * 24)
 #define CONFIRM_NS (30 * NS_PER_S)
 
 /* --- tail --- */
@@ -43,33 +44,41 @@ static enum err print_event(struct tail *t, const struct pg_call *rows, int row,
             report_text(t->report, pg_get(rows, row, shown[i]));
         return report_flush(t->report, why);
     }
-    AUTO(buf) struct buf line = buf_new(EVENT_CEILING);
+    AUTO(buf) struct buf line = buf_new(EVENT_BYTES_MAX + 1);
     outbox_write_event(rows, row, &line);
     buf_addz(&line, "\n");
     struct str text = buf_str(&line);
-    if (text.at)
-        fwrite(text.at, 1, text.len, stdout);
+    if (!text.at)
+        return why_set(why, ERR_MEMORY, "no memory for an event");
+    fwrite(text.at, 1, text.len, stdout);
     return fflush(stdout) == 0 ? OK : why_set(why, ERR_CLOSED, "the output could not be written");
 }
 
-/* Prints everything behind `after` that was not printed before; *ret_rows == PAGE: there may be more. */
-static enum err print_page(struct command_context *c, struct tail *t, int64_t after, int *ret_rows)
+static void list_printed(const struct tail *t, int64_t after, struct buf *ret)
 {
-    struct pg_call page = {.ask = &outbox_after, .args = {pg_i64(after), pg_i64(PAGE)}};
+    for (int64_t position = after + 1; position <= t->last && position <= after + READ_AGAIN; position++)
+        if (t->printed[position % REMEMBERED] == position)
+            array_add_i64(ret, position);
+}
+
+/* Prints the next events behind `after` that were not printed before. */
+static enum err print_page(struct command_context *c, struct tail *t, int64_t after, bool *ret_more)
+{
+    AUTO(buf) struct buf printed_before = buf_new(SKIP_BYTES);
+    list_printed(t, after, &printed_before);
+    struct pg_call page = {.ask = &outbox_after,
+                           .args = {pg_i64(after), pg_i64(PAGE), pg_text(array_end(&printed_before))}};
     enum err e = command_ask(c, &page);
     if (e)
         return why_set(&c->why, e, "the outbox cannot be read (%s %s)", err_name(e), page.sqlstate);
     for (int i = 0; !e && i < page.rows; i++) {
         int64_t position = pg_get_i64(&page, i, EVENT_POSITION);
-        int64_t *printed = &t->printed[position % REMEMBERED];
-        if (*printed == position)
-            continue;
-        *printed = position;
+        t->printed[position % REMEMBERED] = position;
         if (position > t->last)
             t->last = position;
         e = print_event(t, &page, i, &c->why);
     }
-    *ret_rows = page.rows;
+    *ret_more = outbox_has_more(&page, PAGE);
     return e;
 }
 
@@ -78,10 +87,10 @@ static enum err follow(struct command_context *c, struct tail *t)
 {
     for (;;) {
         int64_t from = t->last - READ_AGAIN > t->start ? t->last - READ_AGAIN : t->start;
-        int rows = 0;
-        enum err e = print_page(c, t, from, &rows);
-        while (!e && rows == PAGE)
-            e = print_page(c, t, t->last, &rows);
+        bool more = false;
+        enum err e = print_page(c, t, from, &more);
+        while (!e && more)
+            e = print_page(c, t, t->last, &more);
         if (e && e != ERR_CONFLICT)
             return e;
         struct pollfd reader = {1, 0, 0};
@@ -155,14 +164,14 @@ static const struct report_shape dead_shape = {dead_columns, COUNT_OF(dead_colum
 static void add_event(struct report *r, const struct pg_call *page, int row)
 {
     AUTO(buf) struct buf what = buf_new(4096);
-    buf_addf(&what, "%s  %s of %s, sequence %s: no queue was bound for it", pg_get(page, row, 5).at,
-             pg_get(page, row, 2).at, pg_get(page, row, 3).at, pg_get(page, row, 4).at);
+    buf_addf(&what, "%s  %s of %s, sequence %s: %s", pg_get(page, row, 5).at, pg_get(page, row, 2).at,
+             pg_get(page, row, 3).at, pg_get(page, row, 4).at, pg_get(page, row, 6).at);
     report_text(r, STR("event"));
     report_text(r, pg_get(page, row, 1));
     report_text(r, pg_get(page, row, 5));
     for (int column = 2; column <= 4; column++)
         report_text(r, pg_get(page, row, column));
-    report_text(r, STR("no queue was bound for it"));
+    report_text(r, pg_get(page, row, 6));
     report_null(r);
     report_text(r, buf_str(&what));
 }

@@ -103,6 +103,9 @@ static enum err decide_and_write(struct deletion_of_one *o, struct pg *pg, int64
                                  struct deletion_result *ret)
 {
     AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
+    struct str brief = arena_printf(arena, "{\"id\":\"%s\",\"status\":\"deleted\"}", o->customer_id);
+    if (!brief.at)
+        return ERR_MEMORY;
     struct pg_call reads[] = {{.ask = &customer_take_turn, .args = {pg_text(o->customer_id)}},
                               {.ask = &deletion_lock, .args = {pg_text(o->customer_id)}}};
     const struct pg_call *row = &reads[1];
@@ -127,8 +130,10 @@ static enum err decide_and_write(struct deletion_of_one *o, struct pg *pg, int64
     *show = (struct pg_call){.ask = &deletion_show, .args = {pg_text(o->customer_id)}};
     if ((e = tx_commit(tx, o->writes, o->count)))
         return e;
-    if (show->rows == 1 && !(ret->object = arena_copy(arena, pg_get(show, 0, 0))).at)
-        return ERR_MEMORY;
+    if (show->rows == 1)
+        ret->object = arena_copy(arena, pg_get(show, 0, 0));
+    if (!ret->object.at)
+        ret->object = brief; /* what was committed happened, whatever fits into memory */
     return OK;
 }
 

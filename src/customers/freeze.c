@@ -32,14 +32,17 @@ struct pg_call customer_log(const char *customer_id, const char *action, const s
                                      actor->correlation_id ? pg_text(actor->correlation_id) : pg_null()}};
 }
 
-static enum err read_outcome(const struct pg_call *row, struct arena *arena, struct changed *ret)
+/* `brief` is answered where the whole object does not fit into memory: what was committed happened. */
+static enum err read_outcome(const struct pg_call *row, struct arena *arena, struct str brief, struct changed *ret)
 {
     struct str outcome = pg_get(row, 0, 0);
     for (size_t i = 0; i < COUNT_OF(outcomes); i++)
         if (str_eq(outcome, str_of(outcomes[i]))) {
             ret->outcome = i;
             ret->object = arena_copy(arena, pg_get(row, 0, 1));
-            return ret->object.at ? OK : ERR_MEMORY;
+            if (!ret->object.at)
+                ret->object = brief;
+            return OK;
         }
     return ERR_DATABASE;
 }
@@ -52,12 +55,16 @@ enum err customer_change(struct pg *pg, const char *customer_id, enum customer_e
                            .args = {pg_text(customer_id), pg_text(event_action(event)), pg_text(actor->kind),
                                     pg_text_or_null(actor->id), pg_text_or_null(actor->correlation_id),
                                     pg_text_or_null(reason)}};
+    struct str brief = arena_printf(arena, "{\"id\":\"%s\",\"status\":\"%s\"}", customer_id,
+                                    state_name(event == CUSTOMER_FREEZES ? STATE_FROZEN : STATE_ACTIVE));
     *ret = (struct changed){.outcome = CHANGE_UNKNOWN};
+    if (!brief.at)
+        return ERR_MEMORY;
     int64_t writing_ns = clock_ns();
     enum err e = tx_commit(tx, &call, 1);
     ret->committed_ns = clock_ns();
     if (!e)
-        e = read_outcome(&call, arena, ret);
+        e = read_outcome(&call, arena, brief, ret);
     if (!e && ret->outcome == CHANGE_DONE && event == CUSTOMER_FREEZES)
         histogram_observe(&to_billing, (double)(ret->committed_ns - writing_ns) / 1e9);
     if (e != ERR_CONFLICT)

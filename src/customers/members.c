@@ -49,10 +49,10 @@ const struct statement members_list = {
 const struct statement customers_rows = {
     .name = "customers_rows",
     .sql =
-        "SELECT c.id, coalesce(c.name, '')::text AS name, coalesce(c.email, '')::text AS email,"
+        "SELECT c.id, coalesce(reclaim.shown_text(c.name), '') AS name, coalesce(reclaim.shown_text(c.email), '') AS email,"
         " c.status::text AS status, c.owner_user_id, reclaim.rfc3339(c.tm_create) AS tm_create,"
         " reclaim.rfc3339(c.tm_deletion_scheduled) AS tm_deletion_scheduled, reclaim.rfc3339(c.hold_at) AS held_since,"
-        " c.hold_reason::text AS hold_reason"
+        " reclaim.shown_text(c.hold_reason) AS hold_reason"
         " FROM reclaim.customers_find($1, $2::bool, $3, $4::uuid, $5::int8) AS found (id)"
         " JOIN reclaim.customer_customers c ON c.id = found.id ORDER BY c.id",
     .params = 5,

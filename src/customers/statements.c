@@ -1,5 +1,6 @@
 #include "customers/statements.h"
 
+#include "api/read.h"
 #include "base/defs.h"
 #include "customers/customers.h"
 #include "pg/lock_ids.h"
@@ -55,9 +56,9 @@ const struct statement customer_show_to_admin = {
 
 const struct statement customers_list = {
     .name = "customers_list",
-    .sql = "SELECT c.id, reclaim.customer_object_for_admin(c)::text AS object"
-           " FROM reclaim.customers_find($1, $2::bool, $3, $4::uuid, $5::int8) AS found (id)"
-           " JOIN reclaim.customer_customers c ON c.id = found.id ORDER BY c.id",
+    .sql = PAGE_SQL("SELECT c.id, reclaim.customer_object_for_admin(c)::text AS object"
+                    " FROM reclaim.customers_find($1, $2::bool, $3, $4::uuid, $5::int8) AS found (id)"
+                    " JOIN reclaim.customer_customers c ON c.id = found.id ORDER BY c.id"),
     .params = 5,
     .columns = "id:uuid object:text",
 };

@@ -5,7 +5,7 @@
 #include "pg/pg.h"
 
 /* Where mails about a customer go: to its own address, else to its owner's; '' for none. `u` is the owner in auth.users. */
-#define CUSTOMER_ADDRESS "coalesce(nullif(c.email, ''), u.email, '')::text"
+#define CUSTOMER_ADDRESS "pg_catalog.left(coalesce(nullif(c.email, ''), u.email, '')::text, 1000)"
 
 extern const struct statement customer_take_turn; /* $1 id: before its row, so that call set-ups do not starve it */
 extern const struct statement

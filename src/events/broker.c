@@ -125,10 +125,15 @@ enum err broker_lost_status(struct broker *b, struct why *why, const char *doing
 enum err broker_closed_by(struct broker *b, struct why *why, const char *doing, const amqp_method_t *method)
 {
     amqp_bytes_t text = {0, NULL};
-    if (method->id == AMQP_CONNECTION_CLOSE_METHOD)
+    uint16_t code = 0;
+    if (method->id == AMQP_CONNECTION_CLOSE_METHOD) {
+        code = ((amqp_connection_close_t *)method->decoded)->reply_code;
         text = ((amqp_connection_close_t *)method->decoded)->reply_text;
-    else if (method->id == AMQP_CHANNEL_CLOSE_METHOD)
+    } else if (method->id == AMQP_CHANNEL_CLOSE_METHOD) {
+        code = ((amqp_channel_close_t *)method->decoded)->reply_code;
         text = ((amqp_channel_close_t *)method->decoded)->reply_text;
+    }
+    b->refused_message = code == AMQP_CONTENT_TOO_LARGE || code == AMQP_PRECONDITION_FAILED || code == AMQP_FRAME_ERROR;
     enum err e = why_set(why, ERR_CLOSED, "%s: %.*s", doing, text.len ? (int)text.len : 16,
                          text.len ? (char *)text.bytes : "closed by broker");
     broker_disconnect(b);
@@ -202,6 +207,7 @@ enum err broker_open_channel(struct broker *b, struct why *why)
 enum err broker_connect(struct broker *b, struct why *why)
 {
     broker_disconnect(b);
+    b->refused_message = false;
     if (!(b->connection = amqp_new_connection()))
         return why_set(why, ERR_MEMORY, "no memory for a connection");
     struct timeval answer = broker_timeval(REPLY_NS);
@@ -236,6 +242,11 @@ void broker_disconnect(struct broker *b)
 bool broker_is_up(const struct broker *b)
 {
     return b->connection != NULL;
+}
+
+bool broker_refused_message(const struct broker *b)
+{
+    return b->refused_message;
 }
 
 void broker_interrupt(struct broker *b)

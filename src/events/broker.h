@@ -68,6 +68,10 @@ enum err broker_publish(struct broker *b, const struct broker_message *m, struct
 enum err broker_await_confirms(struct broker *b, enum publish_result *results, size_t count, int64_t limit_ns,
                                struct why *why) MUST_CHECK;
 
+/* True when the broker closed the channel or the connection over a message published since the last connect: most often over
+ * its size. It does not say over which. */
+bool broker_refused_message(const struct broker *b);
+
 struct broker_delivery {
     uint64_t tag;
     bool redelivered;

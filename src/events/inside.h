@@ -21,6 +21,7 @@ struct broker {
     pthread_mutex_t lock;
     int fd; /* under the lock, for broker_interrupt; -1 while down */
     bool interrupted;
+    bool refused_message; /* the broker closed the channel over what was published */
 
     /* Unconfirmed messages. Tags count from 1 for each channel. */
     uint64_t next_tag, first_tag;

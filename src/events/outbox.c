@@ -4,12 +4,23 @@
 #include "base/json.h"
 
 #define SOURCE "/reclaim/customers"
+#define FETCH_BYTES 8388608
+#define EVENT_DATA_MAX 16000000 /* as EVENT_TOO_LARGE says */
 #define PRUNE_BATCH 5000
 
 #define EVENT_COLUMNS                                                                                                  \
     "position, id::text AS id, type, customer_id::text AS customer, sequence,"                                         \
     " to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') AS time,"                            \
     " (date_part('epoch', clock_timestamp() - created_at) * 1000)::int8 AS age_ms, payload::text AS data"
+/* The columns of the rows that `rows` selects, in the order of position, up to FETCH_BYTES of data but one row at least: the
+ * memory for a page has a bound. The data of a row larger than EVENT_DATA_MAX is null. */
+#define EVENTS_WITHIN(rows)                                                                                            \
+    "SELECT position, id, type, customer, sequence, time, age_ms,"                                                     \
+    " CASE WHEN bytes <= " TEXT_OF(                                                                                    \
+        EVENT_DATA_MAX) " THEN data END AS data FROM (SELECT e.*, octet_length(data) AS bytes,"                        \
+                        " sum(octet_length(data)) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING) AS up_to FROM "    \
+                        "(" rows ") e) e"                                                                              \
+                        " WHERE up_to - bytes < " TEXT_OF(FETCH_BYTES) " ORDER BY position"
 #define EVENT_TYPES "position:int8 id:text type:text customer:text sequence:int8 time:text age_ms:int8 data:text"
 
 /* The range of transactions that may still be running. */
@@ -23,8 +34,8 @@ const struct statement outbox_horizon = {
 
 const struct statement outbox_fetch = {
     .name = "outbox_fetch",
-    .sql = "SELECT " EVENT_COLUMNS " FROM reclaim.event_outbox WHERE published_at IS NULL AND position > $1"
-           " AND position <> ALL ($3::int8[]) ORDER BY position LIMIT $2",
+    .sql = EVENTS_WITHIN("SELECT " EVENT_COLUMNS " FROM reclaim.event_outbox WHERE published_at IS NULL"
+                         " AND position > $1 AND position <> ALL ($3::int8[]) ORDER BY position LIMIT $2"),
     .params = 3,
     .columns = EVENT_TYPES,
 };
@@ -40,9 +51,10 @@ const struct statement outbox_mark = {
 
 const struct statement outbox_note_returns = {
     .name = "outbox_note_returns",
-    .sql = "INSERT INTO reclaim.event_returns (event_id, position)"
-           " SELECT id, position FROM reclaim.event_outbox WHERE position = ANY ($1::int8[]) ON CONFLICT DO NOTHING",
-    .params = 1,
+    .sql = "INSERT INTO reclaim.event_returns (event_id, position, reason) SELECT o.id, o.position, r.reason"
+           " FROM unnest($1::int8[], $2::text[]) r (position, reason)"
+           " JOIN reclaim.event_outbox o ON o.position = r.position ON CONFLICT DO NOTHING",
+    .params = 2,
     .columns = "",
 };
 
@@ -56,8 +68,9 @@ const struct statement outbox_oldest = {
 
 const struct statement outbox_after = {
     .name = "outbox_after",
-    .sql = "SELECT " EVENT_COLUMNS " FROM reclaim.event_outbox WHERE position > $1 ORDER BY position LIMIT $2",
-    .params = 2,
+    .sql = EVENTS_WITHIN("SELECT " EVENT_COLUMNS " FROM reclaim.event_outbox WHERE position > $1"
+                         " AND position <> ALL ($3::int8[]) ORDER BY position LIMIT $2"),
+    .params = 3,
     .columns = EVENT_TYPES,
 };
 
@@ -71,11 +84,11 @@ const struct statement outbox_newest = {
 const struct statement outbox_list_returned = {
     .name = "outbox_list_returned",
     .sql = "SELECT r.position, r.event_id::text AS id, o.type, o.customer_id::text AS customer, o.sequence,"
-           " to_char(r.returned_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') AS returned_at"
+           " to_char(r.returned_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') AS returned_at, r.reason"
            " FROM reclaim.event_returns r JOIN reclaim.event_outbox o ON o.id = r.event_id"
            " WHERE r.position > $1 ORDER BY r.position LIMIT $2",
     .params = 2,
-    .columns = "position:int8 id:text type:text customer:text sequence:int8 returned_at:text",
+    .columns = "position:int8 id:text type:text customer:text sequence:int8 returned_at:text reason:text",
 };
 
 /* All returned events, or the one with this id; notifies the relay. */
@@ -120,6 +133,14 @@ enum err outbox_prune(struct pg *pg, int64_t retention_ms, bool published_only, 
     }
 }
 
+bool outbox_has_more(const struct pg_call *rows, int64_t limit)
+{
+    size_t bytes = 0;
+    for (int i = 0; i < rows->rows; i++)
+        bytes += pg_is_null(rows, i, EVENT_DATA) ? FETCH_BYTES : pg_get(rows, i, EVENT_DATA).len;
+    return rows->rows == limit || bytes >= FETCH_BYTES;
+}
+
 static void write_member(struct json_writer *w, const char *key, struct str value)
 {
     json_key(w, key);
@@ -141,6 +162,9 @@ void outbox_write_event(const struct pg_call *rows, int row, struct buf *out)
     json_key(&w, "sequence");
     json_i64(&w, pg_get_i64(rows, row, EVENT_SEQUENCE));
     json_key(&w, "data");
-    json_raw(&w, pg_get(rows, row, EVENT_DATA));
+    if (pg_is_null(rows, row, EVENT_DATA))
+        json_nil(&w);
+    else
+        json_raw(&w, pg_get(rows, row, EVENT_DATA));
     json_close(&w, '}');
 }

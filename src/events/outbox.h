@@ -11,7 +11,11 @@ extern const size_t events_statement_count;
  * `published_only` unpublished rows are kept. For the leader. */
 enum err outbox_prune(struct pg *pg, int64_t retention_ms, bool published_only, int64_t deadline_ns) MUST_CHECK;
 
-/* Writes the CloudEvent of one row of outbox_after or outbox_fetch. */
+#define EVENT_BYTES_MAX ((size_t)16 * 1024 * 1024)
+#define EVENT_TOO_LARGE "larger than 16 MB"
+/* Rows of outbox_after or outbox_fetch: true if others may follow. A page ends after so many rows, or after some MB. */
+bool outbox_has_more(const struct pg_call *rows, int64_t limit);
+/* Writes the CloudEvent of one row of them, at most EVENT_BYTES_MAX. Data that is too large for an event is null. */
 struct buf;
 void outbox_write_event(const struct pg_call *rows, int row, struct buf *out);
 

@@ -27,9 +27,9 @@
 #define CONFIRM_NS (30 * NS_PER_S)
 #define STOP_MS 2000
 static const struct backoff retrying = {100 * NS_PER_MS, 5 * NS_PER_S};
-#define EVENT_MAX ((size_t)4 * 1024 * 1024)
-#define LIST_MAX ((size_t)64 * BATCH) /* two batches, if a read failed between them */
-#define FULL_READ_SHARE 20            /* full reads may take 1/20 of the time */
+#define LIST_MAX ((size_t)64 * BATCH)     /* two batches, if a read failed between them */
+#define REASONS_MAX ((size_t)640 * BATCH) /* the same, of texts */
+#define FULL_READ_SHARE 20                /* full reads may take 1/20 of the time */
 
 METRIC_GAUGE(outbox_age, "reclaim_events_outbox_age_seconds", "Age of the oldest unpublished event.");
 METRIC_GAUGE(unconfirmed, "reclaim_events_unconfirmed", "Published events that are not confirmed.");
@@ -37,6 +37,8 @@ METRIC_GAUGE(connected, "reclaim_events_broker_connected", "1 while the relay is
 METRIC_COUNTER(published, "reclaim_events_published_total", "Events confirmed by RabbitMQ.");
 METRIC_COUNTER(returned, "reclaim_events_returned_total", "Events confirmed, but not routed to any queue.");
 METRIC_COUNTER(refused, "reclaim_events_refused_total", "Events refused by RabbitMQ; they are published again.");
+METRIC_COUNTER(too_large, "reclaim_events_too_large_total",
+               "Events not published, because they are larger than 16 MB or than RabbitMQ accepts.");
 METRIC_COUNTER(redelivered, "reclaim_events_redelivered_total",
                "Events published again because their confirm was lost.");
 METRIC_HISTOGRAM(delay, "reclaim_events_delay_seconds", "Time from the change to the confirm of its event.",
@@ -47,7 +49,7 @@ struct event_batch {
     int count;
     int64_t read_ns;
     int64_t positions[BATCH], age_ms[BATCH];
-    char customers[BATCH][37];
+    char customers[BATCH][37], ids[BATCH][37];
     enum publish_result results[BATCH];
 };
 
@@ -60,13 +62,15 @@ struct relay {
     int stop_fd, wake_fd, done_fd;
     bool outage_logged;
     int failures; /* in a row */
+    int alone;    /* so many events are published one by one, to find the one that the broker refuses */
 
     struct outbox_floor floor;
     int64_t full_read_due_ns;
 
-    struct buf event;          /* buffer for the body */
-    struct buf marks, returns; /* "{1,2,3": confirmed; written to the outbox by the next read */
-    struct buf unconfirmed;    /* "{4,5,6": published, and skipped by the next read */
+    struct buf event;            /* buffer for the body */
+    struct buf marks;            /* "{1,2,3": done with; written to the outbox by the next read */
+    struct buf returns, reasons; /* those of them that no consumer has, and why */
+    struct buf unconfirmed;      /* "{4,5,6": published, and skipped by the next read */
     int64_t returns_logged_ns;
     struct event_batch batch;
 };
@@ -119,25 +123,25 @@ static void start_over(struct relay *r)
 }
 
 /* The horizon was taken before the events were read. */
-static void move_floor(struct relay *r, const struct pg_call *horizon, const struct pg_call *rows)
+static void move_floor(struct relay *r, const struct pg_call *horizon, const struct pg_call *rows, bool more)
 {
     struct outbox_reading reading = {
         .oldest_xid = pg_get_i64(horizon, 0, 0),
         .next_xid = pg_get_i64(horizon, 0, 1),
         .last = rows->rows ? pg_get_i64(rows, rows->rows - 1, EVENT_POSITION) : 0,
-        .more = rows->rows == BATCH,
+        .more = more,
     };
     floor_move(&r->floor, &reading);
 }
 
 /* A full read also finds events below the floor, and is cheap unless many dead index entries have to be skipped: the
  * interval depends on how long the last one took. */
-static void schedule_full_read(struct relay *r, bool was_full, int64_t began_ns, int rows)
+static void schedule_full_read(struct relay *r, bool was_full, int64_t began_ns, bool more)
 {
     int64_t now_ns = clock_ns();
     if (was_full)
         r->full_read_due_ns = now_ns + FULL_READ_SHARE * (now_ns - began_ns);
-    if (rows < BATCH && now_ns >= r->full_read_due_ns)
+    if (!more && now_ns >= r->full_read_due_ns)
         r->floor.at = 0;
 }
 
@@ -147,28 +151,33 @@ static enum err record_and_read(struct relay *r, struct pg_call *ret_rows)
     struct pg_call calls[4];
     size_t n = 0;
     bool full = r->floor.at == 0;
+    int64_t limit = r->alone > 0 ? 1 : BATCH;
     int64_t began_ns = clock_ns();
     calls[n++] = (struct pg_call){.ask = &outbox_horizon};
-    size_t marks_len = r->marks.len, returns_len = r->returns.len;
+    size_t marks_len = r->marks.len, returns_len = r->returns.len, reasons_len = r->reasons.len;
     if (marks_len)
         calls[n++] = (struct pg_call){.ask = &outbox_mark, .args = {pg_text(array_end(&r->marks))}};
     if (returns_len)
-        calls[n++] = (struct pg_call){.ask = &outbox_note_returns, .args = {pg_text(array_end(&r->returns))}};
+        calls[n++] = (struct pg_call){.ask = &outbox_note_returns,
+                                      .args = {pg_text(array_end(&r->returns)), pg_text(array_end(&r->reasons))}};
     size_t unconfirmed_len = r->unconfirmed.len;
     const char *skipped = array_end(&r->unconfirmed);
-    calls[n++] = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(r->floor.at), pg_i64(BATCH), pg_text(skipped)}};
+    calls[n++] = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(r->floor.at), pg_i64(limit), pg_text(skipped)}};
     enum err e = pg_trip(r->pg, calls, n, began_ns + TRIP_NS);
     r->unconfirmed.len = unconfirmed_len;
     if (e) { /* recorded by the next read */
         r->marks.len = marks_len;
         r->returns.len = returns_len;
+        r->reasons.len = reasons_len;
         return e;
     }
     buf_clear(&r->marks);
     buf_clear(&r->returns);
+    buf_clear(&r->reasons);
     *ret_rows = calls[n - 1];
-    move_floor(r, &calls[0], ret_rows);
-    schedule_full_read(r, full, began_ns, ret_rows->rows);
+    bool more = outbox_has_more(ret_rows, limit);
+    move_floor(r, &calls[0], ret_rows, more);
+    schedule_full_read(r, full, began_ns, more);
     gauge_set(&outbox_age, ret_rows->rows ? (double)pg_get_i64(ret_rows, 0, EVENT_AGE_MS) / 1000 : 0);
     return OK;
 }
@@ -181,6 +190,24 @@ static void measure_age(struct relay *r)
         gauge_set(&outbox_age, oldest.rows ? (double)pg_get_i64(&oldest, 0, 0) / 1000 : 0);
 }
 
+/* --- events that no consumer has --- */
+
+/* Counts as published, so that it does not hold up others; `reclaim events redrive` publishes it again. */
+static void set_aside(struct relay *r, int64_t position, const char *reason)
+{
+    array_add_i64(&r->marks, position);
+    array_add_i64(&r->returns, position);
+    array_add_text(&r->reasons, str_of(reason));
+}
+
+static void set_aside_too_large(struct relay *r, int64_t position, const char *id, const char *reason)
+{
+    set_aside(r, position, reason);
+    counter_add(&too_large, 1);
+    log_warn("an event is too large and was not published: see reclaim events dead", F_STR("event_id", id),
+             F_STR("reason", reason));
+}
+
 /* --- the broker --- */
 
 static enum err publish_row(struct relay *r, const struct pg_call *rows, int i, struct why *why)
@@ -189,7 +216,7 @@ static enum err publish_row(struct relay *r, const struct pg_call *rows, int i, 
     outbox_write_event(rows, i, &r->event);
     struct str body = buf_str(&r->event);
     if (!body.at)
-        return why_set(why, ERR_MEMORY, "an event is too large");
+        return why_set(why, ERR_MEMORY, "no memory for an event");
     const char *type = pg_get(rows, i, EVENT_TYPE).at;
     struct broker_message m = {.exchange = EVENTS_EXCHANGE,
                                .key = type,
@@ -200,8 +227,25 @@ static enum err publish_row(struct relay *r, const struct pg_call *rows, int i, 
     return broker_publish(r->broker, &m, why);
 }
 
+/* The broker does not say which event of a batch it refuses: they are published again one by one, and an event refused alone
+ * is set aside. */
+static void find_refused(struct relay *r, const struct why *why)
+{
+    struct event_batch *f = &r->batch;
+    if (f->count != 1) {
+        r->alone = f->count;
+        return;
+    }
+    set_aside_too_large(r, f->positions[0], f->ids[0], why->text);
+    f->count = 0;
+    r->alone -= r->alone > 0;
+    r->failures = 0;
+}
+
 static enum err abort_batch(struct relay *r, enum err e, const struct why *why)
 {
+    if (broker_refused_message(r->broker))
+        find_refused(r, why);
     counter_add(&redelivered, (uint64_t)r->batch.count);
     gauge_set(&unconfirmed, 0);
     r->batch.count = 0;
@@ -217,11 +261,18 @@ static enum err publish_batch(struct relay *r, const struct pg_call *rows)
     struct why why = {""};
     f->count = 0;
     f->read_ns = clock_ns();
-    for (int i = 0; i < rows->rows; i++) {
-        f->positions[i] = pg_get_i64(rows, i, EVENT_POSITION);
-        f->age_ms[i] = pg_get_i64(rows, i, EVENT_AGE_MS);
-        enum err e = str_copy(pg_get(rows, i, EVENT_CUSTOMER), f->customers[i], sizeof f->customers[i]);
-        if (e || (e = publish_row(r, rows, i, &why)))
+    for (int row = 0; row < rows->rows; row++) {
+        int i = f->count;
+        f->positions[i] = pg_get_i64(rows, row, EVENT_POSITION);
+        f->age_ms[i] = pg_get_i64(rows, row, EVENT_AGE_MS);
+        enum err e = str_copy(pg_get(rows, row, EVENT_CUSTOMER), f->customers[i], sizeof f->customers[i]);
+        if (!e)
+            e = str_copy(pg_get(rows, row, EVENT_ID), f->ids[i], sizeof f->ids[i]);
+        if (!e && pg_is_null(rows, row, EVENT_DATA)) {
+            set_aside_too_large(r, f->positions[i], f->ids[i], EVENT_TOO_LARGE);
+            continue;
+        }
+        if (e || (e = publish_row(r, rows, row, &why)))
             return abort_batch(r, e, &why);
         array_add_i64(&r->unconfirmed, f->positions[i]);
         f->count++;
@@ -263,10 +314,11 @@ static bool collect_confirmed(struct relay *r)
         }
         if (follows_refused(f, i, first_refused))
             continue;
-        array_add_i64(&r->marks, f->positions[i]);
         if (f->results[i] == PUBLISH_RETURNED) {
-            array_add_i64(&r->returns, f->positions[i]);
+            set_aside(r, f->positions[i], "no queue was bound for it");
             unroutable++;
+        } else {
+            array_add_i64(&r->marks, f->positions[i]);
         }
         accepted++;
         histogram_observe(&delay, (double)f->age_ms[i] / 1000 + waited);
@@ -287,6 +339,7 @@ static enum err confirm_batch(struct relay *r)
         return abort_batch(r, e, &why);
     bool all = collect_confirmed(r);
     gauge_set(&unconfirmed, 0);
+    r->alone -= r->alone > 0;
     f->count = 0;
     buf_clear(&r->unconfirmed);
     if (all)
@@ -348,6 +401,7 @@ static void go_idle(struct relay *r)
     gauge_set(&outbox_age, 0);
     start_over(r);
     r->failures = 0;
+    r->alone = 0;
     r->outage_logged = false;
 }
 
@@ -380,6 +434,7 @@ static void free_relay(struct relay *r)
     buf_free(&r->event);
     buf_free(&r->marks);
     buf_free(&r->returns);
+    buf_free(&r->reasons);
     buf_free(&r->unconfirmed);
     stop_free(r->stop_fd);
     stop_free(r->done_fd);
@@ -395,9 +450,10 @@ static enum err open_relay(struct relay *r, const struct relay_config *config, s
     r->stop_fd = stop_new();
     r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     r->done_fd = stop_new();
-    r->event = buf_new(EVENT_MAX);
+    r->event = buf_new(EVENT_BYTES_MAX);
     r->marks = buf_new(LIST_MAX);
     r->returns = buf_new(LIST_MAX);
+    r->reasons = buf_new(REASONS_MAX);
     r->unconfirmed = buf_new(LIST_MAX);
     r->pg = pg_new(config->direct_url, PG_PREPARE_AUTO);
     if (r->stop_fd < 0 || r->wake_fd < 0 || r->done_fd < 0 || !r->pg)

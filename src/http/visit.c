@@ -11,9 +11,9 @@
 #include "http/reply.h"
 #include "http/strict.h"
 
-/* The arena of a request: most need only the first block while they are held. */
+/* The arena of a request: most need only the first block while they are held. A page of a list may be several MB. */
 #define ARENA_FIRST ((size_t)960)
-#define ARENA_MAX ((size_t)256 * 1024)
+#define ARENA_MAX ((size_t)8 * 1024 * 1024)
 #define WORK_FIRST ((size_t)1536)
 
 static const double lateness_bounds[] = {0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.010, 0.015,

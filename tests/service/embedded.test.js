@@ -7,7 +7,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { clusterProcesses, connectTo, keepServerLog, postmasterOf } from './lib/embedded.js';
-import { ops, probe } from './lib/http.js';
+import { ops, probe, request } from './lib/http.js';
 import { addCompany, addUser } from './lib/people.js';
 import { isRoot, temporaryDirectory } from './lib/place.js';
 import { asPostgres } from './lib/postgres.js';
@@ -190,6 +190,67 @@ describe('the private cluster', () => {
     await server.stop();
     server = await serve(t, { directory, args: ['--demo'] });
     assert.deepEqual(await count(server), first);
+    await server.stop();
+  });
+
+  it('starts --demo again whatever was tried in it', async (t) => {
+    const directory = temporaryDirectory(stageOf(t));
+    const start = () => serve(t, { directory, args: ['--demo'] });
+    const id = (letter, number) => `${letter}0000000-0000-4000-8000-000000000${number}`;
+    let server = await start();
+    let db = await connectTo(t, postmasterOf(server).data);
+    const { json } = await request(server, { method: 'POST', path: '/auth/login', headers: { 'Content-Type': 'application/json' }, body: '{"email":"ada@example.com","password":"demo-password"}' });
+    const own = { Authorization: `Bearer ${json.token}`, 'Content-Type': 'application/json' };
+    assert.equal((await request(server, { method: 'POST', path: '/auth/unregister', headers: own, body: '{"password":"demo-password"}' })).status, 200);
+    const token = await run(t, ['token', '--role', 'admin', '--ttl', '1h'], { directory });
+    const admin = { Authorization: `Bearer ${token.stdout.trim()}` };
+    for (const number of [102, 103]) assert.equal((await request(server, { method: 'DELETE', path: `/v1/customers/${id('e', number)}`, headers: admin })).status, 200);
+    for (const [sql, ...values] of [
+      [`delete from reclaim.customer_customers where id = $1`, id('e', 103)], // deleted, and removed
+      [`delete from reclaim.customer_customers where id = any($1)`, [id('e', 104), id('e', 105)]], // removed in one step
+      [`delete from public.companies where id = any($1)`, [id('c', 105), id('c', 106)]],
+      [`delete from auth.users where id = $1`, id('d', 105)],
+      [`insert into auth.users (email) values ('dario@example.com')`], // 105's address
+      [`update reclaim.customer_customers set billing_account_id = null where id = $1`, id('e', 107)],
+      [`delete from reclaim.billing_accounts where customer_id = any($1)`, [id('e', 107), id('e', 108), id('e', '004')]],
+      [`update reclaim.customer_customers set owner_user_id = null where id = $1`, id('e', 109)],
+      [`insert into reclaim.customer_customers (name, owner_user_id) values ('another', $1)`, id('d', 109)],
+      [`update reclaim.customer_customers set status = 'frozen' where id = $1`, id('e', 110)],
+      [`insert into public.companies (owner_admin_uuid) values ($1)`, id('d', 104)],
+      [`update auth.users set email = 'other@example.com' where id = $1`, id('d', 111)],
+      [`drop table demo.number_numbers`],
+      [`delete from reclaim.cascade_participants where name = 'queue'`],
+      [`update reclaim.installation set clock_shift = '400 days'`],
+    ])
+      await db.query(sql, values);
+    await db.end();
+    await server.stop();
+    server = await start();
+    db = await connectTo(t, postmasterOf(server).data);
+    const ids = async (sql) => (await db.query(sql)).map((row) => row.id);
+    assert.ok((await ids('select id from public.companies')).includes(id('c', 106)), 'what is missing is there again');
+    const customers = await ids('select id from reclaim.customer_customers');
+    assert.deepEqual([102, 103, 104].filter((number) => customers.includes(id('e', number))), [102], 'what was deleted is not');
+    await db.query(`insert into reclaim.customer_customers (id, name) values ($1, 'again')`, [id('e', 104)]);
+    assert.equal((await request(server, { method: 'POST', path: `/v1/customers/${id('e', 104)}/freeze`, headers: admin })).status, 200);
+    for (const table of ['auth.users', 'public.companies', 'public.company_admins', 'reclaim.customer_customers', 'reclaim.billing_accounts', 'demo.tag_tags']) {
+      await db.query(`alter table ${table} add column extra text not null default ''`);
+      await db.query(`alter table ${table} alter column extra drop default`);
+    }
+    for (const sql of [
+      `alter table demo.agent_agents drop column name`,
+      `drop table demo.flow_flows`,
+      `create view demo.flow_flows as select 1 as one`,
+      `delete from reclaim.customer_customers`,
+      `delete from public.companies`,
+      `delete from auth.users where id <> '${id('d', 101)}'`,
+    ])
+      await db.query(sql);
+    await db.end();
+    await server.stop();
+    server = await start();
+    assert.equal((await ops(server, '/readyz')).status, 200);
+    await server.line('the warning', (line) => line.level === 'warn' && /demo/.test(line.event));
     await server.stop();
   });
 

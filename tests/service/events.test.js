@@ -104,7 +104,7 @@ describe('events', () => {
     for (const { id } of rows) assert.ok(listed.stdout.includes(id), listed.stdout);
     assert.match(listed.stdout, /^3 events, 0 receipts$/m);
     const doctor = await run(t, ['doctor'], { database: own, env: settings });
-    assert.match(doctor.stdout, /warn {2}events found no queue/);
+    assert.match(doctor.stdout, /warn {2}3 events could not be delivered: reclaim events dead says why/);
 
     const bound = await Subscriber.start(t, { channel: (scope) => broker.channel(scope, { vhost }) });
     const one = await run(t, ['events', 'redrive', rows[1].id], { database: own, env: settings });
@@ -140,6 +140,63 @@ describe('events', () => {
     await until('all of them', () => rows.every(({ id }) => arrived.some((event) => event.id === id)));
     assert.deepEqual(fold(arrived), await states(own));
     assert.deepEqual(await own.query('select 1 from reclaim.event_returns'), []);
+  });
+
+  it('a large event arrives whole; one that the broker finds too large is kept, and others pass it', async (t) => {
+    const own = await cluster.database(t);
+    const vhost = await broker.addVhost();
+    const settings = { RECLAIM_AMQP_URL: `${broker.url()}/${vhost}` };
+    const bound = await Subscriber.start(t, { channel: (scope) => broker.channel(scope, { vhost }) });
+    const largest = (bytes) => broker.control('eval', `application:set_env(rabbit, max_message_size, ${bytes}).`);
+    await largest(400_000); // read by new channels
+    const carrying = await serve(t, { database: own, env: settings });
+    const customers = await addCustomers(own, 6);
+    const [plain, large, larger, outsize, second, last] = customers;
+    const detail = (id, bytes) => own.query('update reclaim.customer_customers set detail = repeat($2, $3) where id = $1', [id, '1', bytes]);
+    for (const [id, bytes] of [[large, 300_000], [larger, 450_000], [second, 450_000]]) await detail(id, bytes);
+    await carrying.line('the relay', (line) => line.event === 'relay connected');
+    const session = await own.session(t); // one transaction: they are read as one batch
+    await session.query('begin');
+    const inside = { query: async (...args) => (await session.query(...args)).rows };
+    const rows = {};
+    for (const id of [plain, large, larger, outsize, second]) rows[id] = await change(inside, id);
+    await session.query(`update reclaim.event_outbox set payload = jsonb_set(payload, '{detail}', to_jsonb(repeat('2', 17000000))) where id = $1`, [rows[outsize].id]);
+    for (const id of [larger, second]) await session.query(`update reclaim.customer_customers set detail = '' where id = $1`, [id]);
+    for (const id of [larger, last]) rows[`${id} again`] = await change(inside, id);
+    await session.query('commit');
+
+    await published(own);
+    const arrive = [plain, large, `${larger} again`, `${last} again`].map((name) => rows[name].id);
+    const kept = [larger, outsize, second].map((name) => rows[name].id);
+    await until('the others', () => arrive.every((id) => bound.ids().includes(id)));
+    assert.deepEqual(bound.ids().filter((id) => kept.includes(id)), []);
+    assert.equal(bound.of(large)[0].data.detail.length, 300_000);
+    assert.equal(valueOf(await ops(carrying), 'reclaim_events_too_large_total'), 3);
+    const warnings = carrying.lines.filter((line) => line.event.startsWith('an event is too large'));
+    assert.deepEqual(warnings.map(({ event_id }) => event_id).sort(), [...kept].sort());
+
+    const dead = await run(t, ['events', 'dead', '--format', 'json'], { database: own, env: settings });
+    const reasons = Object.fromEntries(JSON.parse(dead.stdout).map(({ id, reason }) => [id, reason]));
+    assert.deepEqual(Object.keys(reasons).sort(), [...kept].sort());
+    assert.match(reasons[rows[larger].id], /PRECONDITION_FAILED.*message size/);
+    assert.match(reasons[rows[outsize].id], /larger than 16 MB/);
+    const doctor = await run(t, ['doctor'], { database: own, env: settings });
+    assert.match(doctor.stdout, /warn {2}3 events could not be delivered: reclaim events dead/);
+
+    await largest(134217728);
+    await carrying.stop();
+    await serve(t, { database: own, env: settings });
+    const again = await run(t, ['events', 'redrive'], { database: own, env: settings });
+    assert.equal(again.stdout, '3 events, 0 receipts sent again\n', again.stderr);
+    await until('what fits now', () => [larger, second].every((id) => bound.ids().includes(rows[id].id)));
+    await until('the other one back', async () => (await own.query('select event_id from reclaim.event_returns'))[0]?.event_id === rows[outsize].id);
+    const { output } = await serve(t, { database: own, wait: 'nothing', command: ['events', 'tail', '--from', '0'] }).then(async (tail) => {
+      await until('all lines', () => tail.output.split('\n').length === 8);
+      await tail.kill9();
+      return tail;
+    });
+    const tailed = output.trim().split('\n').map((line) => JSON.parse(line));
+    assert.deepEqual(tailed.filter(({ data }) => data === null).map(({ id }) => id), [rows[outsize].id]);
   });
 
   it('events tail follows the outbox, from now or from a position', async (t) => {

@@ -9,6 +9,18 @@ DECLARE
   v_plain text;
   v_now timestamptz;
 BEGIN
+  -- One comparison for all of them: hardly any customer has such a text.
+  IF greatest(pg_catalog.octet_length(c.name), pg_catalog.octet_length(c.detail), pg_catalog.octet_length(c.email),
+      pg_catalog.octet_length(c.phone_number), pg_catalog.octet_length(c.address), pg_catalog.octet_length(c.webhook_method),
+      pg_catalog.octet_length(c.webhook_uri)) > 65536 THEN
+    c.name := reclaim.shown_text(c.name);
+    c.detail := reclaim.shown_text(c.detail);
+    c.email := reclaim.shown_text(c.email);
+    c.phone_number := reclaim.shown_text(c.phone_number);
+    c.address := reclaim.shown_text(c.address);
+    c.webhook_method := reclaim.shown_text(c.webhook_method);
+    c.webhook_uri := reclaim.shown_text(c.webhook_uri);
+  END IF;
   SELECT pg_catalog.row_to_json(fields)::text INTO v_plain FROM (
     SELECT c.id, coalesce(c.name, '') AS name, coalesce(c.detail, '') AS detail, coalesce(c.email, '') AS email,
       coalesce(c.phone_number, '') AS phone_number, coalesce(c.address, '') AS address,

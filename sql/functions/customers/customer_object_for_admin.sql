@@ -4,9 +4,9 @@ LANGUAGE plpgsql STABLE PARALLEL SAFE
 AS $$
 BEGIN
   RETURN pg_catalog.format('%s,"freeze_reason":%s,"legal_hold":%s}', pg_catalog."left"(reclaim.customer_object(c)::text, -1),
-    coalesce(pg_catalog.to_json(c.freeze_reason)::text, 'null'), CASE WHEN c.hold_at IS NULL THEN 'null'
-      ELSE pg_catalog.format('{"reason":%s,"since":%s}', coalesce(pg_catalog.to_json(c.hold_reason)::text, 'null'),
-        pg_catalog.to_json(reclaim.rfc3339(c.hold_at))::text) END)::json;
+    coalesce(pg_catalog.to_json(reclaim.shown_text(c.freeze_reason))::text, 'null'), CASE WHEN c.hold_at IS NULL THEN 'null'
+      ELSE pg_catalog.format('{"reason":%s,"since":%s}',
+        coalesce(pg_catalog.to_json(reclaim.shown_text(c.hold_reason))::text, 'null'), pg_catalog.to_json(reclaim.rfc3339(c.hold_at))::text) END)::json;
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.customer_object_for_admin FROM PUBLIC;

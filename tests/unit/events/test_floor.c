@@ -98,7 +98,7 @@ static int read_and_publish(struct pg *pg, struct outbox_floor *f)
     assert_int_equal(pg_trip(pg, calls, COUNT_OF(calls), SOON), OK);
     int count = rows->rows;
     move(f, pg_get_i64(horizon, 0, 0), pg_get_i64(horizon, 0, 1),
-         count ? pg_get_i64(rows, count - 1, EVENT_POSITION) : 0, count == BATCH);
+         count ? pg_get_i64(rows, count - 1, EVENT_POSITION) : 0, outbox_has_more(rows, BATCH));
     if (count)
         database_run("UPDATE reclaim.event_outbox SET published_at = now() WHERE published_at IS NULL");
     return count;
@@ -136,6 +136,53 @@ static void the_floor_rises_once_nothing_can_be_committed_below_it(void **state 
     assert_int_equal(f.at, database_number("SELECT max(position) FROM reclaim.event_outbox"));
 }
 
+#define WRITE_LARGE(bytes, count)                                                                                      \
+    "INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)"                                          \
+    " SELECT 1, 'customer_frozen', gen_random_uuid(), to_jsonb(repeat('x', " bytes ")) FROM generate_series(1, " count \
+    ")"
+
+/* Reads what is behind the position, as the relay does; returns how many rows, and the last position. */
+static int read_behind(struct pg *pg, int64_t *position, bool *ret_more, struct pg_call *ret)
+{
+    *ret = (struct pg_call){.ask = &outbox_fetch, .args = {pg_i64(*position), pg_i64(1000), pg_text("{}")}};
+    assert_int_equal(pg_ask(pg, ret, SOON), OK);
+    *ret_more = outbox_has_more(ret, 1000);
+    if (ret->rows)
+        *position = pg_get_i64(ret, ret->rows - 1, EVENT_POSITION);
+    return ret->rows;
+}
+
+static void a_read_of_large_events_ends_after_some_megabytes_and_none_is_left_out(void **state UNUSED)
+{
+    AUTO(pg) struct pg *reader = connected();
+    struct pg_call rows;
+    int64_t position = 0;
+    int count = 0, reads = 0;
+    database_run(WRITE_LARGE("1000000", "20"));
+    for (bool more = true; more; reads++) {
+        int read = read_behind(reader, &position, &more, &rows);
+        assert_in_range(read, 1, 9);
+        count += read;
+    }
+    assert_int_equal(count, 20);
+    assert_int_equal(reads, 3);
+}
+
+static void the_data_of_an_event_that_is_too_large_is_not_read(void **state UNUSED)
+{
+    AUTO(pg) struct pg *reader = connected();
+    struct pg_call rows;
+    int64_t position = 0;
+    bool more = false;
+    database_run(WRITE_LARGE("17000000", "1"));
+    database_run(WRITE);
+    assert_int_equal(read_behind(reader, &position, &more, &rows), 1);
+    assert_true(pg_is_null(&rows, 0, EVENT_DATA));
+    assert_true(more);
+    assert_int_equal(read_behind(reader, &position, &more, &rows), 1);
+    assert_false(pg_is_null(&rows, 0, EVENT_DATA) || more);
+}
+
 static int fresh(void **state UNUSED)
 {
     database_run("DELETE FROM reclaim.event_outbox");
@@ -164,6 +211,8 @@ int main(void)
         cmocka_unit_test(the_floor_never_sinks),
         cmocka_unit_test_setup(an_event_that_is_committed_late_is_still_read, fresh),
         cmocka_unit_test_setup(the_floor_rises_once_nothing_can_be_committed_below_it, fresh),
+        cmocka_unit_test_setup(a_read_of_large_events_ends_after_some_megabytes_and_none_is_left_out, fresh),
+        cmocka_unit_test_setup(the_data_of_an_event_that_is_too_large_is_not_read, fresh),
     };
     return cmocka_run_group_tests(tests, make, drop);
 }

@@ -1,0 +1,1 @@
+ALTER TABLE reclaim.event_returns DROP COLUMN reason;
