@@ -3,6 +3,8 @@
 CREATE OR REPLACE FUNCTION reclaim.billing_follow_customers(p_frozen uuid[], p_active uuid[], p_gone uuid[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
+DECLARE
+  v_now timestamptz;
 BEGIN
   IF NOT reclaim.sees_all_rows('reclaim.billing_accounts', 'UPDATE') THEN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security hides billing accounts from Reclaim''s role',
@@ -20,7 +22,8 @@ BEGIN
       WHERE customer_id = ANY (p_active) AND status <> 'deleted' AND 'account_frozen' = ANY (hold_reasons);
   END IF;
   IF p_gone <> '{}' THEN
-    UPDATE reclaim.billing_accounts SET status = 'deleted', tm_delete = coalesce(tm_delete, reclaim.now()), name = ''
+    v_now := reclaim.now();
+    UPDATE reclaim.billing_accounts SET status = 'deleted', tm_delete = coalesce(tm_delete, v_now), name = ''
       WHERE customer_id = ANY (p_gone) AND (status <> 'deleted' OR name <> '');
   END IF;
 END

@@ -33,6 +33,7 @@ BEGIN
         SELECT c.id FROM reclaim.customer_customers c
           WHERE c.id = ANY (p_customers) AND c.status = 'frozen' AND c.frozen_calls_at IS NULL) one;
   GET DIAGNOSTICS v_queued = ROW_COUNT;
+  PERFORM pg_notify('reclaim_work', '');
   RETURN v_queued;
 END
 $$;

@@ -15,6 +15,7 @@ BEGIN
   IF FOUND THEN
     INSERT INTO reclaim.work_items (kind, payload)
       VALUES ('hangup_by_setting', jsonb_build_object('customer_id', p_customer));
+    PERFORM pg_notify('reclaim_work', '');
   END IF;
   RETURN true;
 END

@@ -2,16 +2,16 @@
 -- these settings, so from others they count for nothing: the actor is sql, with the role's name.
 CREATE OR REPLACE FUNCTION reclaim.change_actor(OUT kind text, OUT id uuid, OUT role text, OUT correlation_id uuid,
   OUT reason text, OUT action text, OUT clears boolean)
-LANGUAGE plpgsql STABLE SET search_path = pg_catalog
+LANGUAGE plpgsql STABLE
 AS $$
 BEGIN
-  kind := current_setting('reclaim.actor', true);
+  kind := pg_catalog.current_setting('reclaim.actor', true);
   IF kind IN ('owner', 'key', 'admin', 'operator', 'system') AND reclaim.is_own_role() THEN
-    id := nullif(current_setting('reclaim.actor_id', true), '')::uuid;
-    correlation_id := nullif(current_setting('reclaim.correlation_id', true), '')::uuid;
-    reason := coalesce(current_setting('reclaim.reason', true), '');
-    action := nullif(current_setting('reclaim.action', true), '');
-    clears := coalesce(nullif(current_setting('reclaim.clears', true), ''), 'false')::boolean;
+    id := nullif(pg_catalog.current_setting('reclaim.actor_id', true), '')::uuid;
+    correlation_id := nullif(pg_catalog.current_setting('reclaim.correlation_id', true), '')::uuid;
+    reason := coalesce(pg_catalog.current_setting('reclaim.reason', true), '');
+    action := nullif(pg_catalog.current_setting('reclaim.action', true), '');
+    clears := coalesce(nullif(pg_catalog.current_setting('reclaim.clears', true), ''), 'false')::boolean;
   ELSE
     kind := 'sql';
     role := session_user;

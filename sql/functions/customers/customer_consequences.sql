@@ -8,6 +8,7 @@ DECLARE
   v_frozen uuid[] := ARRAY(SELECT n.customer_id FROM unnest(p_notes) n WHERE n.change = 'freeze' ORDER BY 1);
   v_active uuid[] := ARRAY(SELECT n.customer_id FROM unnest(p_notes) n WHERE n.change = 'recover' ORDER BY 1);
   v_gone uuid[] := ARRAY(SELECT n.customer_id FROM unnest(p_notes) n WHERE n.change = 'delete' ORDER BY 1);
+  v_calling uuid[] := ARRAY(SELECT id FROM unnest(v_gone) AS id WHERE reclaim.may_have_calls(id));
   v_mails boolean := (SELECT mails FROM reclaim.installation);
 BEGIN
   PERFORM reclaim.billing_follow_customers(v_frozen, v_active, v_gone);
@@ -21,8 +22,8 @@ BEGIN
 
   INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)
     SELECT n.version, 'customer_' || CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'recover' THEN 'recovered' ELSE 'deleted' END,
-      n.customer_id, CASE WHEN n.change = 'delete'
-        THEN reclaim.customer_object_anonymised(n.customer_id, coalesce(n.object, reclaim.customer_object(c)::jsonb))
+      n.customer_id, CASE WHEN n.removed THEN n.object || reclaim.anonymised(n.customer_id)
+        WHEN n.change = 'delete' AND NOT n.cleared THEN reclaim.customer_object(c)::jsonb || reclaim.anonymised(n.customer_id)
         ELSE reclaim.customer_object(c)::jsonb END
     FROM unnest(p_notes) n LEFT JOIN reclaim.customer_customers c ON c.id = n.customer_id WHERE n.change NOT IN ('moved', 'insert');
   INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, actor_role, outcome, correlation_id, detail)
@@ -40,9 +41,10 @@ BEGIN
         WHEN 'recover' THEN 'recovered' ELSE n.change END, 'customer_id', n.customer_id)
       FROM unnest(p_notes) n WHERE v_mails AND n.change NOT IN ('delete', 'insert')
     UNION ALL
-    SELECT 'hangup', jsonb_build_object('customer_id', n.customer_id, 'reason',
-        CASE n.change WHEN 'freeze' THEN 'account_frozen' ELSE 'account_deleted' END)
-      FROM unnest(p_notes) n WHERE n.change = 'freeze' OR n.change = 'delete' AND reclaim.may_have_calls(n.customer_id)
+    -- Most have no call: a hundred are looked at in one item.
+    SELECT 'hangup', CASE WHEN count(*) = 1 THEN jsonb_build_object('customer_id', min(c.id::text))
+        ELSE jsonb_build_object('customer_ids', jsonb_agg(c.id)) END
+      FROM (SELECT id, row_number() OVER () / 100 AS part FROM unnest(v_frozen || v_calling) AS id) AS c GROUP BY c.part
     UNION ALL
     SELECT 'anonymise', jsonb_build_object('customer_id', n.customer_id, 'owner_user_id', n.owner_user_id)
       FROM unnest(p_notes) n WHERE n.change = 'delete' AND NOT n.cleared;

@@ -10,8 +10,9 @@ BEGIN
     INSERT INTO reclaim.customer_pending (customer_id, change, version, removed, owner_user_id, object, actor, actor_id, actor_role,
         correlation_id, action, cleared)
       VALUES (OLD.id, 'delete', OLD.version + 1, true, OLD.owner_user_id,
-        jsonb_build_object('billing_account_id', OLD.billing_account_id, 'tm_create', reclaim.rfc3339(OLD.tm_create),
-          'tm_deletion_scheduled', reclaim.rfc3339(OLD.tm_deletion_scheduled)),
+        jsonb_build_object('id', OLD.id, 'status', 'deleted', 'billing_account_id', OLD.billing_account_id,
+          'tm_create', reclaim.rfc3339(OLD.tm_create), 'tm_update', reclaim.rfc3339(clock_timestamp()),
+          'tm_delete', reclaim.rfc3339(reclaim.now()), 'tm_deletion_scheduled', reclaim.rfc3339(OLD.tm_deletion_scheduled)),
         v_actor.kind, v_actor.id, v_actor.role, v_actor.correlation_id, v_actor.action, false);
   ELSE
     INSERT INTO reclaim.customer_pending (customer_id, change, version, removed, actor, actor_id, actor_role, correlation_id,

@@ -5,7 +5,7 @@
 -- Every change increases the version, which is never taken from the writer. What a gate must know of records its transaction
 -- (changed_xid), by which src/gate/frozen_customers.c finds it.
 CREATE OR REPLACE FUNCTION reclaim.customer_settle() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_own boolean := reclaim.is_own_role();

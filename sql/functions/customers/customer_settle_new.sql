@@ -1,7 +1,7 @@
 -- A new customer: status and tm_delete fit each other; one that is frozen has its dates. Only Reclaim's own roles set the
 -- columns that are Reclaim's. The version of an id that was used before goes on, since its events have had the numbers below.
 CREATE OR REPLACE FUNCTION reclaim.customer_settle_new() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_actor record;

@@ -26,6 +26,7 @@ BEGIN
         'scheduled', reclaim.rfc3339(scheduled)) FROM told
   )
   SELECT count(*) INTO v_count FROM told;
+  PERFORM pg_notify('reclaim_work', '');
   RETURN v_count;
 END
 $$;

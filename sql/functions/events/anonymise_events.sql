@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION reclaim.anonymise_events(p_customers uuid[]) RETURNS 
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  UPDATE reclaim.event_outbox SET payload = reclaim.customer_object_anonymised(customer_id, payload)
+  UPDATE reclaim.event_outbox SET payload = payload || reclaim.anonymised(customer_id)
     WHERE customer_id = ANY (p_customers);
 END
 $$;
