@@ -172,7 +172,7 @@ describe('a second switch', () => {
     const here = await conversation(customer);
     const added = await run(t, ['switch', 'add', 'west', west.env.RECLAIM_SWITCH_RPC_URL], { database: db });
     assert.equal(added.code, 0, added.stderr);
-    await west.start(server.address(), { SWITCH_NAME: 'west' });
+    await west.start(server.address(), { RECLAIM_KEY: await addScopedKey(t, db, 'calls'), SWITCH_NAME: 'west' });
     const bob = await west.phone('callee-answers');
     await west.number(customer.number, { customer });
     await west.number('bob', { phone: bob });
