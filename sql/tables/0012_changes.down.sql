@@ -10,6 +10,7 @@ DECLARE
 BEGIN
   EXECUTE (SELECT string_agg(format('DROP INDEX %s', indexrelid::regclass), ';') FROM pg_index
            WHERE indrelid = v_home AND indexrelid::regclass::text ~ 'customer_(by_effective_date|held)$');
+  EXECUTE format('CREATE INDEX customer_by_schedule ON %s (tm_deletion_scheduled, id) WHERE status = ''frozen''', v_home);
   -- A view cannot lose columns.
   IF v_home <> 'reclaim.customer_customers'::regclass THEN
     DROP VIEW reclaim.customer_customers;

@@ -44,14 +44,8 @@ CREATE TABLE reclaim.customer_pending (
   version bigint NOT NULL,
   removed boolean NOT NULL,      -- the row itself is gone
   owner_user_id uuid,            -- of a row that is gone
-  object jsonb,                  -- of a row that is gone: the customer object, anonymised
-  actor text NOT NULL,
-  actor_id uuid,
-  actor_role text,
-  correlation_id uuid,
-  detail text NOT NULL DEFAULT '',
-  action text,                   -- expire where it is not the change's own name
-  cleared boolean NOT NULL,      -- personal data is cleared in this transaction
+  object jsonb,                  -- of a row that is gone: the customer object without what is personal
+  role text NOT NULL DEFAULT session_user,
   created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
   PRIMARY KEY (xid, id)
 ) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
@@ -101,6 +95,9 @@ BEGIN
     EXECUTE format('CREATE OR REPLACE VIEW reclaim.customer_customers AS SELECT * FROM %s', v_home);
   END IF;
   EXECUTE format('CREATE INDEX customer_by_effective_date ON %s (deletion_effective_at, id) WHERE status = ''frozen''', v_home);
+  -- Nothing goes by the time of the freeze any more.
+  EXECUTE (SELECT string_agg(format('DROP INDEX %s', indexrelid::regclass), ';') FROM pg_index
+    WHERE indrelid = v_home AND indexrelid::regclass::text ~ 'customer_by_schedule$');
   EXECUTE format('CREATE INDEX customer_held ON %s (id) WHERE hold_at IS NOT NULL', v_home);
 END
 $$;

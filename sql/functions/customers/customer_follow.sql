@@ -10,7 +10,7 @@ BEGIN
     WITH mine AS (DELETE FROM reclaim.customer_pending WHERE xid = v_xid RETURNING *)
       SELECT array_agg(mine ORDER BY mine.customer_id) INTO v_notes FROM mine;
     IF v_notes IS NOT NULL THEN
-      PERFORM reclaim.customer_consequences(v_notes);
+      PERFORM reclaim.customer_consequences(v_notes, reclaim.change_actor());
     END IF;
   END IF;
   RETURN NULL;

@@ -3,23 +3,17 @@
 CREATE OR REPLACE FUNCTION reclaim.customer_note() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-DECLARE
-  v_actor record := reclaim.change_actor();
 BEGIN
   IF TG_OP = 'DELETE' THEN
-    INSERT INTO reclaim.customer_pending (customer_id, change, version, removed, owner_user_id, object, actor, actor_id, actor_role,
-        correlation_id, action, cleared)
+    INSERT INTO reclaim.customer_pending (customer_id, change, version, removed, owner_user_id, object)
       VALUES (OLD.id, 'delete', OLD.version + 1, true, OLD.owner_user_id,
-        jsonb_build_object('id', OLD.id, 'status', 'deleted', 'billing_account_id', OLD.billing_account_id,
-          'tm_create', reclaim.rfc3339(OLD.tm_create), 'tm_update', reclaim.rfc3339(clock_timestamp()),
-          'tm_delete', reclaim.rfc3339(reclaim.now()), 'tm_deletion_scheduled', reclaim.rfc3339(OLD.tm_deletion_scheduled)),
-        v_actor.kind, v_actor.id, v_actor.role, v_actor.correlation_id, v_actor.action, false);
+        jsonb_build_object('billing_account_id', OLD.billing_account_id, 'tm_create', reclaim.rfc3339(OLD.tm_create),
+          'tm_update', reclaim.rfc3339(clock_timestamp()), 'tm_delete', reclaim.rfc3339(reclaim.now()),
+          'tm_deletion_scheduled', reclaim.rfc3339(OLD.tm_deletion_scheduled)));
   ELSE
-    INSERT INTO reclaim.customer_pending (customer_id, change, version, removed, actor, actor_id, actor_role, correlation_id,
-        detail, action, cleared)
+    INSERT INTO reclaim.customer_pending (customer_id, change, version, removed)
       VALUES (NEW.id, CASE WHEN TG_OP = 'UPDATE' AND OLD.status = NEW.status THEN 'moved' WHEN NEW.status = 'frozen' THEN 'freeze'
-          WHEN NEW.status = 'deleted' THEN 'delete' WHEN TG_OP = 'INSERT' THEN 'insert' ELSE 'recover' END, NEW.version, false, v_actor.kind, v_actor.id, v_actor.role,
-        v_actor.correlation_id, v_actor.reason, v_actor.action, v_actor.clears);
+          WHEN NEW.status = 'deleted' THEN 'delete' WHEN TG_OP = 'INSERT' THEN 'insert' ELSE 'recover' END, NEW.version, false);
   END IF;
   RETURN NULL;
 END

@@ -33,16 +33,11 @@ BEGIN
   v_note.change := CASE v_status WHEN 'frozen' THEN 'freeze' WHEN 'active' THEN 'recover' ELSE 'delete' END;
   v_note.version := greatest(v_customer.version, v_told.version + 1, 2);
   v_note.removed := v_customer.id IS NULL;
-  v_note.object := CASE WHEN v_note.removed THEN jsonb_build_object('id', p_id, 'status', 'deleted', 'billing_account_id', NULL,
-    'tm_create', NULL, 'tm_update', reclaim.rfc3339(clock_timestamp()), 'tm_delete', reclaim.rfc3339(reclaim.now()),
-    'tm_deletion_scheduled', NULL) END;
-  v_note.actor := CASE v_actor.kind WHEN 'sql' THEN 'operator' ELSE v_actor.kind END;
-  v_note.actor_id := v_actor.id;
-  v_note.correlation_id := v_actor.correlation_id;
-  v_note.detail := '';
-  v_note.action := coalesce(v_actor.action, 'repair');
-  v_note.cleared := v_actor.clears;
-  PERFORM reclaim.customer_consequences(ARRAY[v_note]);
+  v_note.object := CASE WHEN v_note.removed THEN jsonb_build_object('billing_account_id', NULL, 'tm_create', NULL,
+    'tm_update', reclaim.rfc3339(clock_timestamp()), 'tm_delete', reclaim.rfc3339(reclaim.now()), 'tm_deletion_scheduled', NULL) END;
+  v_actor.kind := CASE v_actor.kind WHEN 'sql' THEN 'operator' ELSE v_actor.kind END;
+  v_actor.action := coalesce(v_actor.action, 'repair');
+  PERFORM reclaim.customer_consequences(ARRAY[v_note], v_actor);
   RETURN v_note.change;
 END
 $$;
