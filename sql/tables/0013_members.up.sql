@@ -19,8 +19,8 @@ DECLARE
 BEGIN
   EXECUTE (SELECT format('DROP INDEX %s', indexrelid::regclass) FROM pg_index
            WHERE indrelid = v_home AND indexrelid::regclass::text ~ 'customer_one_live_per_owner$');
-  EXECUTE format('CREATE INDEX customer_by_name ON %s (lower(left(name, 100)) text_pattern_ops)', v_home);
-  EXECUTE format('CREATE INDEX customer_by_email ON %s (lower(left(email, 100)) text_pattern_ops)', v_home);
+  EXECUTE format('CREATE INDEX customer_by_name ON %s (lower(left(name, 100)) text_pattern_ops) WHERE status <> ''deleted''', v_home);
+  EXECUTE format('CREATE INDEX customer_by_email ON %s (lower(left(email, 100)) text_pattern_ops) WHERE status <> ''deleted''', v_home);
 END
 $$;
 

@@ -1,5 +1,5 @@
 -- The ids of customers in their order, behind p_after: of one status, under legal hold, or of this id or a name or address
--- that begins so, in either case. Each may be null (p_held: false) for all.
+-- that begins so, in either case; deleted ones have neither. Each may be null (p_held: false) for all.
 --
 -- Planned anew for each call: an index by the beginning of a text serves only when the planner knows the text.
 CREATE OR REPLACE FUNCTION reclaim.customers_find(p_status text, p_held boolean, p_text text, p_after uuid, p_limit bigint)
@@ -14,8 +14,8 @@ BEGIN
   RETURN QUERY SELECT c.id FROM reclaim.customer_customers c
     WHERE (p_status IS NULL OR c.status = p_status) AND (NOT p_held OR c.hold_at IS NOT NULL)
       AND (p_after IS NULL OR c.id > p_after)
-      AND (p_text IS NULL OR c.id = v_id OR lower("left"(c.name, 100)) LIKE v_begins
-        OR lower("left"(c.email, 100)) LIKE v_begins)
+      AND (p_text IS NULL OR c.id = v_id OR c.status <> 'deleted' AND (lower("left"(c.name, 100)) LIKE v_begins
+        OR lower("left"(c.email, 100)) LIKE v_begins))
     ORDER BY c.id LIMIT p_limit;
 END
 $$;
