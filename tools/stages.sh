@@ -1,7 +1,7 @@
 # The stages of ./dev test, and the long runs. Sourced by ./dev.
 # shellcheck shell=bash
 
-all_stages=(lint unit threads service interleavings browser faults fuzz bench canary)
+all_stages=(lint unit threads service interleavings worlds browser faults fuzz bench canary)
 
 declare -A about=(
     [lint]="house rules"
@@ -9,6 +9,7 @@ declare -A about=(
     [threads]="threaded units, with the thread sanitizer"
     [service]="the service, black box"
     [interleavings]="races, each in every order of its steps"
+    [worlds]="the core story beside other programs, and what follows from every change"
     [browser]="the pages, in a browser"
     [faults]="faults, a short seeded run"
     [fuzz]="fuzzing, a short seeded run"
@@ -169,6 +170,7 @@ with_program() { # BUILD COMMAND...
 
 stage_service() { with_program asan node_tests service "$@"; }
 stage_interleavings() { with_program asan node_tests interleavings "$@"; }
+stage_worlds() { with_program asan node_tests worlds "$@"; }
 stage_browser() { FILES_TOGETHER=2 with_program asan node_tests browser "$@"; }
 stage_faults() { ROUNDS=1 with_program asan node_tests faults "$@"; }
 stage_thread-service() { with_program tsan node_tests service; }
@@ -235,7 +237,7 @@ needed_by() { # BUILD STAGE...
     local stage
     for stage in "${@:2}"; do
         case $1:$stage in
-        asan:lint | asan:unit | asan:service | asan:interleavings | asan:browser | asan:*faults) return 0 ;;
+        asan:lint | asan:unit | asan:service | asan:interleavings | asan:worlds | asan:browser | asan:*faults) return 0 ;;
         tsan:threads | tsan:thread-service) return 0 ;;
         fuzz:*fuzz | release:bench | bench:bench) return 0 ;;
         esac
