@@ -37,7 +37,7 @@ static void note(void *context, const struct finding *finding)
 
 static void passed(struct examination *x, const char *what, const char *detail)
 {
-    char sentence[256];
+    char sentence[1280];
     (void)snprintf(sentence, sizeof sentence, "%s%s%s", what, detail ? ": " : "", detail ? detail : "");
     note(x, &(struct finding){SEVERITY_OK, sentence});
 }

@@ -15,17 +15,24 @@ BEGIN
   -- Before the row, so that call set-ups, which take it in share mode, do not starve the change.
   PERFORM pg_advisory_xact_lock(1919247213, reclaim.customer_turn(p_id));
   PERFORM reclaim.change_by(p_actor, p_actor_id, p_correlation_id, p_reason);
-  UPDATE reclaim.customer_customers c SET status = t.next FROM reclaim.customer_transitions t
-    WHERE c.id = p_id AND t.status = c.status AND t.change = p_change AND t.outcome = 'changes'
-      AND NOT (v_by_owner AND p_change = 'recover' AND coalesce(c.frozen_by, '') = 'admin')
-    RETURNING c.* INTO v_customer;
-  IF FOUND THEN
-    outcome := 'done';
-  ELSE
+  -- Twice: a change in plain SQL, which takes no turn, may be committed between the update, which then finds nothing to do, and
+  -- the lock.
+  FOR v_try IN 1 .. 2 LOOP
+    UPDATE reclaim.customer_customers c SET status = t.next FROM reclaim.customer_transitions t
+      WHERE c.id = p_id AND t.status = c.status AND t.change = p_change AND t.outcome = 'changes'
+        AND NOT (v_by_owner AND p_change = 'recover' AND coalesce(c.frozen_by, '') = 'admin')
+      RETURNING c.* INTO v_customer;
+    IF FOUND THEN
+      outcome := 'done';
+      EXIT;
+    END IF;
     SELECT * INTO v_customer FROM reclaim.customer_customers c WHERE c.id = p_id FOR UPDATE;
     outcome := CASE WHEN NOT FOUND THEN 'unknown' ELSE
       (SELECT CASE t.outcome WHEN 'changes' THEN 'by_admin' ELSE t.outcome END FROM reclaim.customer_transitions t
         WHERE t.status = v_customer.status AND t.change = p_change) END;
+    EXIT WHEN outcome <> 'by_admin';
+  END LOOP;
+  IF outcome <> 'done' THEN
     IF outcome = 'unchanged' THEN
       SELECT t.status INTO v_told FROM reclaim.customer_told t WHERE t.customer_id = p_id;
       IF coalesce(v_told, 'active') <> v_customer.status THEN

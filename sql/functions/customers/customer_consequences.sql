@@ -52,8 +52,10 @@ BEGIN
         ELSE jsonb_build_object('customer_ids', jsonb_agg(c.id)) END
       FROM (SELECT id, row_number() OVER () / 100 AS part FROM unnest(v_frozen || v_calling) AS id) AS c GROUP BY c.part
     UNION ALL
-    SELECT 'anonymise', jsonb_build_object('customer_id', n.customer_id, 'owner_user_id', n.owner_user_id)
-      FROM unnest(p_notes) n WHERE n.change = 'delete' AND NOT p_actor.clears;
+    -- With the owner: the row may be gone by the time it is run.
+    SELECT 'anonymise', jsonb_build_object('customer_id', n.customer_id, 'owner_user_id', coalesce(n.owner_user_id, c.owner_user_id))
+      FROM unnest(p_notes) n LEFT JOIN reclaim.customer_customers c ON c.id = n.customer_id
+      WHERE n.change = 'delete' AND NOT p_actor.clears;
   PERFORM pg_notify('reclaim_work', '');
 END
 $$;

@@ -9,7 +9,17 @@ BEGIN
   IF v_xid IS NOT NULL THEN
     WITH mine AS (DELETE FROM reclaim.customer_pending WHERE xid = v_xid RETURNING *)
       SELECT array_agg(mine ORDER BY mine.customer_id) INTO v_notes FROM mine;
-    IF v_notes IS NOT NULL THEN
+    -- A trigger of the team's may have changed a row again within the statement: what counts is the last change, if it is one.
+    IF (SELECT count(DISTINCT n.customer_id) FROM unnest(v_notes) n) < cardinality(v_notes) THEN
+      v_notes := ARRAY(SELECT l.note FROM (
+          SELECT n AS note, row_number() OVER (PARTITION BY n.customer_id ORDER BY n.id DESC) AS newer,
+            count(*) OVER (PARTITION BY n.customer_id) AS of_it FROM unnest(v_notes) n) l
+        WHERE l.newer = 1 AND (l.of_it = 1 OR coalesce((SELECT t.status FROM reclaim.customer_told t
+          WHERE t.customer_id = (l.note).customer_id), 'active') IS DISTINCT FROM CASE (l.note).change WHEN 'freeze' THEN 'frozen'
+            WHEN 'recover' THEN 'active' WHEN 'delete' THEN 'deleted' END)
+        ORDER BY (l.note).customer_id);
+    END IF;
+    IF v_notes <> '{}' THEN
       PERFORM reclaim.customer_consequences(v_notes, reclaim.change_actor());
     END IF;
   END IF;

@@ -59,11 +59,15 @@ BEGIN
     NEW.frozen_calls_at := OLD.frozen_calls_at;
   END IF;
   IF NEW.status = OLD.status THEN
-    NEW.frozen_billing_at := OLD.frozen_billing_at;
+    NEW.frozen_billing_at := coalesce(OLD.frozen_billing_at, CASE WHEN v_repairs AND NEW.status = 'frozen' THEN reclaim.now() END);
   END IF;
 
   IF NEW.status = 'frozen' THEN
     v_now := reclaim.now();
+    -- No date of another program can move the deletion, nor the time from which nothing is charged.
+    IF NOT v_own THEN
+      NEW.tm_deletion_scheduled := CASE WHEN v_change = 'freeze' THEN NEW.frozen_billing_at ELSE OLD.tm_deletion_scheduled END;
+    END IF;
     IF v_change = 'freeze' OR NEW.frozen_by IS NULL THEN
       v_actor := reclaim.change_actor();
       NEW.frozen_by := coalesce(NEW.frozen_by, reclaim.freezer(v_actor.kind));
@@ -72,9 +76,8 @@ BEGIN
     IF v_change = 'freeze' THEN
       NEW.tm_deletion_scheduled := coalesce(NEW.tm_deletion_scheduled, v_now);
       NEW.frozen_billing_at := coalesce(NEW.frozen_billing_at, v_now);
-      -- A date in the past from another program must not make the deletion due at once.
       NEW.deletion_effective_at := coalesce(CASE WHEN v_own THEN NEW.deletion_effective_at END,
-        CASE WHEN v_own THEN NEW.tm_deletion_scheduled ELSE greatest(NEW.tm_deletion_scheduled, v_now) END + reclaim.grace());
+        NEW.tm_deletion_scheduled + reclaim.grace());
     ELSE
       NEW.tm_deletion_scheduled := coalesce(NEW.tm_deletion_scheduled, OLD.tm_deletion_scheduled);
       IF NEW.deletion_effective_at IS NULL THEN

@@ -32,7 +32,7 @@ BEGIN
   IF NEW.status = 'frozen' THEN
     v_actor := reclaim.change_actor();
     v_now := reclaim.now();
-    NEW.tm_deletion_scheduled := coalesce(NEW.tm_deletion_scheduled, v_now);
+    NEW.tm_deletion_scheduled := CASE WHEN reclaim.is_own_role() THEN coalesce(NEW.tm_deletion_scheduled, v_now) ELSE v_now END;
     NEW.deletion_effective_at := coalesce(NEW.deletion_effective_at, NEW.tm_deletion_scheduled + reclaim.grace());
     NEW.frozen_by := coalesce(NEW.frozen_by, reclaim.freezer(v_actor.kind));
     NEW.freeze_reason := coalesce(NEW.freeze_reason, nullif(v_actor.reason, ''));
