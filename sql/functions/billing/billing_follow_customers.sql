@@ -10,8 +10,10 @@ BEGIN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security hides billing accounts from Reclaim''s role',
       HINT = 'reclaim doctor says which policy is needed.';
   END IF;
-  PERFORM FROM reclaim.billing_accounts a WHERE a.customer_id = ANY (p_frozen || p_active || p_gone) ORDER BY a.id
-    FOR NO KEY UPDATE;
+  -- Those of a freeze are locked since it got its time (customer_freezes_accounts).
+  IF p_active <> '{}' OR p_gone <> '{}' THEN
+    PERFORM FROM reclaim.billing_accounts a WHERE a.customer_id = ANY (p_active || p_gone) ORDER BY a.id FOR NO KEY UPDATE;
+  END IF;
   IF p_frozen <> '{}' THEN
     UPDATE reclaim.billing_accounts SET status = 'frozen', hold_reasons = array_append(hold_reasons, 'account_frozen')
       WHERE customer_id = ANY (p_frozen) AND status <> 'deleted' AND NOT 'account_frozen' = ANY (hold_reasons);

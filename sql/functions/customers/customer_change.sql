@@ -6,6 +6,7 @@
 CREATE OR REPLACE FUNCTION reclaim.customer_change(p_id uuid, p_change text, p_actor text, p_actor_id uuid, p_correlation_id uuid,
   p_reason text, OUT outcome text, OUT object text)
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+  SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   v_by_owner boolean := reclaim.freezer(p_actor) = 'owner';

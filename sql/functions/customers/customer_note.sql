@@ -7,9 +7,8 @@ BEGIN
   IF TG_OP = 'DELETE' THEN
     INSERT INTO reclaim.customer_pending (customer_id, change, version, removed, owner_user_id, object)
       VALUES (OLD.id, 'delete', OLD.version + 1, true, OLD.owner_user_id,
-        jsonb_build_object('billing_account_id', OLD.billing_account_id, 'tm_create', reclaim.rfc3339(OLD.tm_create),
-          'tm_update', reclaim.rfc3339(clock_timestamp()), 'tm_delete', reclaim.rfc3339(reclaim.now()),
-          'tm_deletion_scheduled', reclaim.rfc3339(OLD.tm_deletion_scheduled)));
+        reclaim.customer_object_deleted(OLD.id, OLD.billing_account_id, OLD.tm_deletion_scheduled, OLD.tm_create, clock_timestamp(),
+          reclaim.now()));
   ELSE
     INSERT INTO reclaim.customer_pending (customer_id, change, version, removed)
       VALUES (NEW.id, CASE WHEN TG_OP = 'UPDATE' AND OLD.status = NEW.status THEN 'moved' WHEN NEW.status = 'frozen' THEN 'freeze'

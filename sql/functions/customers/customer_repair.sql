@@ -33,8 +33,8 @@ BEGIN
   v_note.change := CASE v_status WHEN 'frozen' THEN 'freeze' WHEN 'active' THEN 'recover' ELSE 'delete' END;
   v_note.version := greatest(v_customer.version, v_told.version + 1, 2);
   v_note.removed := v_customer.id IS NULL;
-  v_note.object := CASE WHEN v_note.removed THEN jsonb_build_object('billing_account_id', NULL, 'tm_create', NULL,
-    'tm_update', reclaim.rfc3339(clock_timestamp()), 'tm_delete', reclaim.rfc3339(reclaim.now()), 'tm_deletion_scheduled', NULL) END;
+  v_note.object := CASE WHEN v_note.removed
+    THEN reclaim.customer_object_deleted(p_id, NULL, NULL, NULL, clock_timestamp(), reclaim.now()) END;
   v_actor.kind := CASE v_actor.kind WHEN 'sql' THEN 'operator' ELSE v_actor.kind END;
   v_actor.action := coalesce(v_actor.action, 'repair');
   PERFORM reclaim.customer_consequences(ARRAY[v_note], v_actor);

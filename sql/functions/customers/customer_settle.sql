@@ -9,7 +9,7 @@ LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_own boolean := reclaim.is_own_role();
-  v_repairs boolean := v_own AND coalesce(current_setting('reclaim.repairs', true), '') = 'on';
+  v_repairs boolean := v_own AND current_setting('reclaim.repairs', true) IS NOT DISTINCT FROM 'on';
   v_change text;
   v_actor record;
   v_now timestamptz;
