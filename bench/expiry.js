@@ -28,14 +28,21 @@ async function fill(scope, cluster, count) {
     `insert into auth.users (email, encrypted_password) select 'many.' || n || '@example.com', 'x' from generate_series(1, $1::int) n`,
     [count],
   );
-  await database.query(`insert into reclaim.customer_customers (name, detail, email, phone_number, address, webhook_uri, owner_user_id, status,
-      tm_deletion_scheduled, frozen_api_at, frozen_calls_at)
-    select 'Someone', 'Details', email, '+15550100', 'Street 1', 'https://hook.example.com/', id, 'frozen', at, at, at
-    from (select *, clock_timestamp() - interval '31 days' - random() * interval '5 days' as at from auth.users) as people`);
-  await database.query('insert into reclaim.access_keys (customer_id, key_hash) select id, id::text from reclaim.customer_customers');
-  await database.query(`insert into reclaim.billing_accounts (customer_id, name, status) select id, 'Account', 'frozen' from reclaim.customer_customers`);
-  await database.query(`insert into reclaim.event_outbox (sequence, type, customer_id, payload, published_at)
-    select 0, 'customer_frozen', c.id, reclaim.customer_object(c)::jsonb, now() from reclaim.customer_customers c`);
+  // Without the triggers, which would write each row's consequences.
+  await database.query(`begin;
+    set local session_replication_role = replica;
+    insert into reclaim.customer_customers (name, detail, email, phone_number, address, webhook_uri, owner_user_id, status,
+        tm_deletion_scheduled, deletion_effective_at, frozen_by, frozen_api_at, frozen_calls_at, frozen_billing_at)
+      select 'Someone', 'Details', email, '+15550100', 'Street 1', 'https://hook.example.com/', id, 'frozen', at, at + interval '30 days',
+        'owner', at, at, at
+      from (select *, clock_timestamp() - interval '31 days' - random() * interval '5 days' as at from auth.users) as people;
+    insert into reclaim.access_keys (customer_id, key_hash) select id, id::text from reclaim.customer_customers;
+    insert into reclaim.billing_accounts (customer_id, name, status, hold_reasons)
+      select id, 'Account', 'frozen', '{account_frozen}' from reclaim.customer_customers;
+    insert into reclaim.customer_told (customer_id, status, version) select id, status, version from reclaim.customer_customers;
+    insert into reclaim.event_outbox (sequence, type, customer_id, payload, published_at)
+      select 0, 'customer_frozen', c.id, reclaim.customer_object(c)::jsonb, now() from reclaim.customer_customers c;
+    commit`);
   for (const [n, name] of participants.entries()) {
     await database.query(`insert into ${tableOf(name)} (customer_id, note) select id, 'something' from reclaim.customer_customers`);
     const soft = n % 2 ? ['--soft-delete', 'tm_delete', '--scrub', 'note'] : [];
@@ -80,7 +87,7 @@ async function watch(server, count, progress) {
 async function ours(scope, cluster, count) {
   const database = await fill(scope, cluster, count);
   const began = performance.now();
-  const server = await startServer(scope, database, { RECLAIM_EXPIRY_INTERVAL: '1h' });
+  const server = await startServer(scope, database, { RECLAIM_EXPIRY_INTERVAL: '1h', RECLAIM_EXPIRY_BRAKE: 'off' });
   const ready = performance.now();
   const receipts = (metrics, participant) => metrics.value('reclaim_cascade_receipts_total', { participant, outcome: 'done' });
   const [expired, erased] = await Promise.all([

@@ -2,10 +2,11 @@
 -- src/customers/expiry.c and src/erasure/eraser.c, which use batches and wait for locks. Measured by bench/expiry.js.
 \set ON_ERROR_STOP on
 SET search_path = pg_catalog;
+SET session_replication_role = replica; -- the statements below are what the triggers do
 BEGIN;
 CREATE TEMPORARY TABLE gone ON COMMIT DROP AS
   SELECT id, owner_user_id FROM reclaim.customer_customers
-  WHERE status = 'frozen' AND hold_at IS NULL AND tm_deletion_scheduled <= clock_timestamp() - interval '30 days' FOR UPDATE;
+  WHERE status = 'frozen' AND hold_at IS NULL AND deletion_effective_at <= clock_timestamp() FOR UPDATE;
 ANALYZE gone;
 UPDATE reclaim.event_outbox o SET payload = payload || jsonb_build_object('name', 'deleted_user_' || customer_id,
     'email', 'deleted_' || customer_id || '@removed.invalid', 'detail', '', 'phone_number', '', 'address', '',
@@ -14,12 +15,16 @@ UPDATE reclaim.event_outbox o SET payload = payload || jsonb_build_object('name'
 UPDATE reclaim.customer_log l SET detail = '' FROM gone WHERE l.customer_id = gone.id AND l.detail <> '';
 UPDATE reclaim.customer_customers c SET name = 'deleted_user_' || c.id, detail = '',
     email = 'deleted_' || c.id || '@removed.invalid', phone_number = '', address = '', webhook_method = '',
-    webhook_uri = '', hold_reason = NULL, hold_at = NULL, status = 'deleted', tm_delete = clock_timestamp()
+    webhook_uri = '', status = 'deleted', tm_delete = clock_timestamp(), deletion_effective_at = NULL, frozen_by = NULL,
+    frozen_api_at = NULL, frozen_calls_at = NULL, frozen_billing_at = NULL, version = version + 1, tm_update = clock_timestamp(),
+    changed_xid = pg_current_xact_id()
   FROM gone WHERE c.id = gone.id;
 INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)
   SELECT c.version, 'customer_deleted', c.id, reclaim.customer_object(c)::jsonb
   FROM reclaim.customer_customers c JOIN gone ON gone.id = c.id;
 INSERT INTO reclaim.customer_log (customer_id, action, actor, outcome) SELECT id, 'expire', 'system', 'done' FROM gone;
+UPDATE reclaim.customer_told t SET status = 'deleted', version = c.version FROM reclaim.customer_customers c JOIN gone ON gone.id = c.id
+  WHERE t.customer_id = gone.id;
 UPDATE reclaim.access_keys k SET revoked_at = coalesce(revoked_at, clock_timestamp()), name = '' FROM gone WHERE k.customer_id = gone.id;
 UPDATE reclaim.billing_accounts b SET status = 'deleted', tm_delete = coalesce(tm_delete, clock_timestamp()), name = ''
   FROM gone WHERE b.customer_id = gone.id;

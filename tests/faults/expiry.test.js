@@ -15,7 +15,7 @@ const rounds = Number(process.env.ROUNDS ?? 20);
 const races = rounds * 25;
 const customers = Number(process.env.CUSTOMERS ?? (rounds === 1 ? 1000 : 100_000));
 const random = seeded(Number(process.env.SEED ?? 20251027));
-const aSecond = { RECLAIM_EXPIRY_INTERVAL: '1s' };
+const aSecond = { RECLAIM_EXPIRY_INTERVAL: '1s', RECLAIM_EXPIRY_BRAKE: 'off' };
 
 const stage = new Stage();
 let cluster, world;
