@@ -35,8 +35,9 @@ INSERT INTO reclaim.customer_transitions VALUES
 
 -- Changes that a statement made and whose consequences are not written: the row trigger notes them, the statement trigger
 -- takes those of its own transaction. A note that outlives its transaction was left by a writer whose statement triggers
--- do not fire (logical replication); the leader writes its consequences.
-CREATE TABLE reclaim.customer_pending (
+-- do not fire (logical replication); the leader writes its consequences. Unlogged: such notes that a crash takes are found by
+-- customer_told below.
+CREATE UNLOGGED TABLE reclaim.customer_pending (
   id bigint GENERATED ALWAYS AS IDENTITY,
   xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
   customer_id uuid NOT NULL,

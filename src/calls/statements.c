@@ -22,12 +22,12 @@ const struct statement call_begin = {
 /* A batch in the given order; the function takes a new snapshot for each. */
 const struct statement calls_begin = {
     .name = "calls_begin",
-    .sql =
-        "SELECT begun.outcome, begun.call," FREEZE ", asked.number FROM pg_catalog.json_to_recordset($1::json)"
-        " AS asked (number int8, customer uuid, direction text, source text, destination text, sip_call_id text,"
-        " from_tag text, cseq int8, confbridge uuid, switch text)"
-        " CROSS JOIN LATERAL reclaim.call_begin(asked.customer, asked.direction, asked.source, asked.destination,"
-        " asked.sip_call_id, asked.from_tag, asked.cseq, NULL, asked.confbridge, NULL, asked.switch) AS begun" FREEZE_JOIN("asked.customer"),
+    .sql = "SELECT begun.outcome, begun.call," FREEZE ", asked.number FROM pg_catalog.json_to_recordset($1::json)"
+           " AS asked (number int8, customer uuid, direction text, source text, destination text, sip_call_id text,"
+           " from_tag text, cseq int8, confbridge uuid, switch text)"
+           " CROSS JOIN LATERAL reclaim.call_begin(asked.customer, asked.direction, asked.source, asked.destination,"
+           " asked.sip_call_id, asked.from_tag, asked.cseq, NULL, asked.confbridge, NULL, asked.switch) AS "
+           "begun" FREEZE_JOIN("asked.customer"),
     .params = 1,
     .columns = "outcome:text call:text " FREEZE_COLUMNS " number:int8",
 };

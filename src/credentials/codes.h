@@ -20,7 +20,9 @@ struct code_shape {
 
 /* Eight symbols, mailed as "ABCD-EFGH"; without letters and digits that look alike. */
 #define CODE_SHAPE_LETTERS                                                                                             \
-    {.symbols = 8, .alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789", .group = 4, .also_well_formed = "IO"}
+    {                                                                                                                  \
+        .symbols = 8, .alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789", .group = 4, .also_well_formed = "IO"             \
+    }
 
 enum code_purpose {
     CODE_FOR_CLEANUP, /* deletes an unfinished registration */

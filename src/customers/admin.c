@@ -56,8 +56,8 @@ void customer_show_handle(struct request *rq, const struct caller *caller, void 
     if (!request_id(rq, 0, id))
         return;
     if (caller_sees(caller, id))
-        read_one(rq, atomic_load(&context->pool), caller_sees_all(caller) ? &customer_show_to_admin : &customer_show, id,
-                 "CUSTOMER_NOT_FOUND", "There is no customer with this id.");
+        read_one(rq, atomic_load(&context->pool), caller_sees_all(caller) ? &customer_show_to_admin : &customer_show,
+                 id, "CUSTOMER_NOT_FOUND", "There is no customer with this id.");
     else if (caller->standing == STANDING_FROZEN)
         authenticator_refuse_frozen(context->authenticator, rq, caller);
     else

@@ -13,7 +13,7 @@
 #include "pg/arrays.h"
 #include "pg/tx.h"
 
-#define BATCH 500
+#define BATCH 1000
 #define BATCH_NS (60 * NS_PER_S)
 #define CONFLICTS_MAX 5
 #define ARRAY_BYTES ((size_t)BATCH * (LAST_MAIL_SEALED_MAX + 8))

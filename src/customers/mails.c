@@ -198,8 +198,7 @@ static enum err compose_last_mail(void *context, struct pg *pg, const json_t *pa
 static const struct mail_template templates[] = {
     {"customer-frozen", compose_frozen},       {"customer-moved", compose_moved},
     {"customer-recovered", compose_recovered}, {"customer-reminder", compose_reminder},
-    {"customer-deleted", compose_last_mail},
-    {"sign-in-code", sign_in_code_mail_compose},
+    {"customer-deleted", compose_last_mail},   {"sign-in-code", sign_in_code_mail_compose},
 };
 
 struct mail_templates customers_mails(struct customers *context)

@@ -49,7 +49,8 @@ const struct statement members_list = {
 const struct statement customers_rows = {
     .name = "customers_rows",
     .sql =
-        "SELECT c.id, coalesce(reclaim.shown_text(c.name), '') AS name, coalesce(reclaim.shown_text(c.email), '') AS email,"
+        "SELECT c.id, coalesce(reclaim.shown_text(c.name), '') AS name, coalesce(reclaim.shown_text(c.email), '') AS "
+        "email,"
         " c.status::text AS status, c.owner_user_id, reclaim.rfc3339(c.tm_create) AS tm_create,"
         " reclaim.rfc3339(c.tm_deletion_scheduled) AS tm_deletion_scheduled, reclaim.rfc3339(c.hold_at) AS held_since,"
         " reclaim.shown_text(c.hold_reason) AS hold_reason"

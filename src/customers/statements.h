@@ -14,8 +14,8 @@ extern const struct statement customers_sweep_notes; /* → swept */
 extern const struct statement anonymise_read;        /* $1 id → status email */
 extern const struct statement anonymise_clear;       /* $1 ids $2 sealed $3 owners → cleared */
 extern const struct statement
-    customer_write_log;                       /* $1 id $2 action $3 actor $4 actor id $5 outcome $6 correlation id */
-extern const struct statement customer_show;  /* $1 id → object */
+    customer_write_log;                      /* $1 id $2 action $3 actor $4 actor id $5 outcome $6 correlation id */
+extern const struct statement customer_show; /* $1 id → object */
 /* $1 status or null, $2 held, $3 text or null, $4 after or null, $5 limit → id object */
 extern const struct statement customers_list;
 extern const struct statement customer_read_mail;     /* $1 id → status email effective frozen_by */

@@ -190,8 +190,7 @@ static enum err look_up(struct job *job, struct pg *pg)
     struct authentication *q = OWNER_OF(job, struct authentication, job);
     q->asked_ns = clock_ns();
     if (q->caller.session[0]) {
-        enum err e =
-            session_has_ended(pg, q->caller.session, q->caller.user_id, job->deadline_ns, &q->session_ended);
+        enum err e = session_has_ended(pg, q->caller.session, q->caller.user_id, job->deadline_ns, &q->session_ended);
         if (e || q->session_ended)
             return e;
     }

@@ -482,8 +482,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     routes_init(&app->routes, s,
                 &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes,
                                        &app->keys.sign_in_codes, app->admission, app->post, app->authenticator,
-                                       &app->keys.tokens, &app->keys.last_mails,
-                                       settings_shows_mailbox(s, app->demo)});
+                                       &app->keys.tokens, &app->keys.last_mails, settings_shows_mailbox(s, app->demo)});
     routes_configure(&app->routes, s);
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);

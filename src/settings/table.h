@@ -18,9 +18,10 @@ struct setting_type {
     void (*show)(struct str text, struct buf *out);
 };
 
-extern const struct setting_type setting_string, setting_choice, setting_switch, setting_integer, setting_threshold, setting_milliseconds,
-    setting_duration, setting_durations, setting_limit, setting_listen, setting_cidrs, setting_origins, setting_columns,
-    setting_database, setting_secret, setting_mail_from, setting_http_url, setting_smtp_url, setting_amqp_url;
+extern const struct setting_type setting_string, setting_choice, setting_switch, setting_integer, setting_threshold,
+    setting_milliseconds, setting_duration, setting_durations, setting_limit, setting_listen, setting_cidrs,
+    setting_origins, setting_columns, setting_database, setting_secret, setting_mail_from, setting_http_url,
+    setting_smtp_url, setting_amqp_url;
 
 /* A URL without the user and password in it. */
 void setting_show_url(struct str text, struct buf *out);

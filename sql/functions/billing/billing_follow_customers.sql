@@ -1,5 +1,5 @@
--- The accounts of customers that were frozen, recovered or deleted; the rows are locked in the order of their ids. A hold for
--- another reason stays, and a deleted account stays deleted. What follows from a changed account are triggers on it.
+-- The accounts of customers that were frozen, recovered or deleted, whose rows are locked: no other transaction changes several of
+-- these accounts. A hold for another reason stays, and a deleted account stays deleted. What follows from a changed account are triggers on it.
 CREATE OR REPLACE FUNCTION reclaim.billing_follow_customers(p_frozen uuid[], p_active uuid[], p_gone uuid[]) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -9,10 +9,6 @@ BEGIN
   IF NOT reclaim.sees_all_rows('reclaim.billing_accounts', 'UPDATE') THEN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security hides billing accounts from Reclaim''s role',
       HINT = 'reclaim doctor says which policy is needed.';
-  END IF;
-  -- Those of a freeze are locked since it got its time (customer_freezes_accounts).
-  IF p_active <> '{}' OR p_gone <> '{}' THEN
-    PERFORM FROM reclaim.billing_accounts a WHERE a.customer_id = ANY (p_active || p_gone) ORDER BY a.id FOR NO KEY UPDATE;
   END IF;
   IF p_frozen <> '{}' THEN
     UPDATE reclaim.billing_accounts SET status = 'frozen', hold_reasons = array_append(hold_reasons, 'account_frozen')

@@ -1,9 +1,9 @@
 -- Clears what is personal of deleted customers, or of customers that are deleted by it; the logins of their owners and
--- members go with them. p_sealed: for
--- each the sealed address of its last mail (src/customers/last_mail.h), or null for none. p_owners: of rows that are gone.
--- Returns how many rows it has cleared.
+-- members go with them. p_sealed: for each the sealed address of its last mail (src/customers/last_mail.h), or null for none.
+-- p_owners: of rows that are gone. Returns how many rows it has cleared.
 CREATE OR REPLACE FUNCTION reclaim.clear_customers(p_ids uuid[], p_sealed text[], p_owners uuid[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
+  SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE
   v_now timestamptz := reclaim.now();

@@ -14,7 +14,7 @@
 /* Sessions that tried the lock and did not get it. */
 #define REFUSED                                                                                                        \
     "SELECT count(*) FROM pg_stat_activity a WHERE datname = current_database() AND state = 'idle'"                    \
-    " AND query LIKE '%pg_try_advisory_lock(1919247212, 2)%' AND pid <> pg_backend_pid()"                        \
+    " AND query LIKE '%pg_try_advisory_lock(1919247212, 2)%' AND pid <> pg_backend_pid()"                              \
     " AND NOT EXISTS (SELECT FROM pg_locks l WHERE l.pid = a.pid AND locktype = 'advisory' AND granted)"
 
 static atomic_int runs;
@@ -74,8 +74,7 @@ static void one_leads_and_another_follows_when_it_stops(void **state UNUSED)
 
 static bool takes_its_lock(struct pg *pg)
 {
-    static const struct statement take = {"take", "SELECT pg_try_advisory_lock(1919247212, 2) AS mine", 0,
-                                          "mine:bool"};
+    static const struct statement take = {"take", "SELECT pg_try_advisory_lock(1919247212, 2) AS mine", 0, "mine:bool"};
     struct pg_call call = {.ask = &take};
     assert_int_equal(pg_ask(pg, &call, clock_ns() + 30 * NS_PER_S), OK);
     return pg_get_bool(&call, 0, 0);
