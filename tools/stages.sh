@@ -189,7 +189,7 @@ fuzz_targets() {
     done
 }
 
-stage_fuzz() { fuzz_targets -runs=500000 -max_total_time=6; }
+stage_fuzz() { fuzz_targets -runs=500000 -max_total_time=3; }
 stage_long-fuzz() { fuzz_targets -max_total_time="${FUZZ_SECONDS:-60}"; }
 
 # A release reads no variable that is there for tests, and has no route for them (src/server/test_hooks.h).

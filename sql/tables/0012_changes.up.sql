@@ -41,7 +41,7 @@ CREATE UNLOGGED TABLE reclaim.customer_pending (
   id bigint GENERATED ALWAYS AS IDENTITY,
   xid xid8 NOT NULL DEFAULT pg_current_xact_id(),
   customer_id uuid NOT NULL,
-  change text NOT NULL,          -- freeze, recover, delete; moved: the date of the deletion; insert: under an id that was used before
+  change text NOT NULL,          -- freeze, recover, delete; moved: the date of the deletion; insert: under an id that was used before; import: deleted already
   version bigint NOT NULL,
   removed boolean NOT NULL,      -- the row itself is gone
   owner_user_id uuid,            -- of a row that is gone

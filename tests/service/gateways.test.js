@@ -8,7 +8,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, addKey, asKey, asUser, env, freeze } from './lib/customers.js';
+import { addCustomer, addKey, asKey, asUser, env, unregister } from './lib/customers.js';
 import { repository, temporaryDirectory } from './lib/place.js';
 import { Cluster, freePort } from './lib/postgres.js';
 import { serve } from './lib/reclaim.js';
@@ -152,7 +152,7 @@ for (const [name, start] of Object.entries(gateways))
     });
 
     it('tells a frozen customer when it ends and how to recover, and lets it do so', async () => {
-      const { json: frozen } = await freeze(server, customer.id);
+      const { json: frozen } = await unregister(server, asKey(key), { confirmation_phrase: 'DELETE' });
       const before = api.heard.length;
       for (const method of ['GET', 'POST', 'DELETE']) {
         const answer = await ask(listen, { method, headers: asKey(key) });

@@ -226,11 +226,10 @@ describe('GET /v1/customers', () => {
     await db.query(`insert into reclaim.customer_customers (name, email) select 'Crowd ' || n, 'crowd' || n || '@customers.example.com' from generate_series(1, 5000) n`);
     await db.query('analyze reclaim.customer_customers');
     const plan = await db.query(
-      `explain select id from reclaim.customer_customers c where lower("left"(c.name, 100)) like 'crowd 4999%' or lower("left"(c.email, 100)) like 'crowd 4999%' order by id limit 51`);
+      `explain select id from reclaim.customer_customers c where c.status <> 'deleted' and (lower("left"(c.name, 100)) like 'crowd 4999%' or lower("left"(c.email, 100)) like 'crowd 4999%') order by id limit 51`);
     const text = plan.map((row) => row['QUERY PLAN']).join('\n');
     assert.match(text, /customer_by_name[^]*customer_by_email/);
     assert.equal(idsOf(await list(server, '?q=crowd%204999')).length, 1);
-    await db.query(`delete from reclaim.customer_customers where name like 'Crowd %'`);
   });
 });
 

@@ -19,7 +19,7 @@ BEGIN
       WHEN 'freeze' THEN v_frozen := v_frozen || v_note.customer_id;
       WHEN 'recover' THEN v_active := v_active || v_note.customer_id;
       WHEN 'delete' THEN v_gone := v_gone || v_note.customer_id;
-      ELSE NULL; -- moved, insert
+      ELSE NULL; -- moved, insert, import
     END CASE;
   END LOOP;
   v_calling := v_frozen;
@@ -48,22 +48,23 @@ BEGIN
           WHEN n.removed THEN n.object
           ELSE reclaim.customer_object_deleted(c.id, c.billing_account_id, c.tm_deletion_scheduled, c.tm_create, c.tm_update,
             c.tm_delete) END
-      FROM note n LEFT JOIN reclaim.customer_customers c ON c.id = n.customer_id WHERE n.change NOT IN ('moved', 'insert')
+      FROM note n LEFT JOIN reclaim.customer_customers c ON c.id = n.customer_id WHERE n.change NOT IN ('moved', 'insert', 'import')
   ), logged AS (
     INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, actor_role, outcome, correlation_id, detail)
       SELECT n.customer_id, coalesce(p_actor.action, n.change), p_actor.kind, p_actor.id, p_actor.role, 'done',
         p_actor.correlation_id, CASE WHEN n.change = 'freeze' THEN p_actor.reason ELSE '' END
-      FROM note n WHERE n.change NOT IN ('moved', 'insert')
+      FROM note n WHERE n.change NOT IN ('moved', 'insert', 'import')
   ), told AS (
     INSERT INTO reclaim.customer_told AS t (customer_id, status, version)
-      SELECT n.customer_id, CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'delete' THEN 'deleted' ELSE 'active' END, n.version
+      SELECT n.customer_id, CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'delete' THEN 'deleted' WHEN 'import' THEN 'deleted' ELSE 'active' END,
+        n.version
       FROM note n WHERE n.change <> 'moved'
       ON CONFLICT (customer_id) DO UPDATE SET status = excluded.status, version = excluded.version, told_at = clock_timestamp()
   )
   INSERT INTO reclaim.work_items (kind, payload)
     SELECT 'mail', jsonb_build_object('template', 'customer-' || CASE n.change WHEN 'freeze' THEN 'frozen'
         WHEN 'recover' THEN 'recovered' ELSE n.change END, 'customer_id', n.customer_id)
-      FROM note n WHERE n.change NOT IN ('delete', 'insert') AND (SELECT mails FROM reclaim.installation)
+      FROM note n WHERE n.change IN ('freeze', 'recover', 'moved') AND (SELECT mails FROM reclaim.installation)
     UNION ALL
     -- Most have no call: a hundred are looked at in one item.
     SELECT 'hangup', CASE WHEN cardinality(v_calling) = 1 THEN jsonb_build_object('customer_id', v_calling[1])

@@ -1,4 +1,5 @@
--- Notes a change of state, for customer_follow after the statement. Of a row that is gone it keeps what the consequences need,
+-- Notes a change of state, for customer_follow after the statement. A row that is inserted as deleted is history, and erases
+-- nothing. Of a row that is gone it keeps what the consequences need,
 -- nothing personal.
 CREATE OR REPLACE FUNCTION reclaim.customer_note() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
@@ -12,7 +13,8 @@ BEGIN
   ELSE
     INSERT INTO reclaim.customer_pending (customer_id, change, version, removed)
       VALUES (NEW.id, CASE WHEN TG_OP = 'UPDATE' AND OLD.status = NEW.status THEN 'moved' WHEN NEW.status = 'frozen' THEN 'freeze'
-          WHEN NEW.status = 'deleted' THEN 'delete' WHEN TG_OP = 'INSERT' THEN 'insert' ELSE 'recover' END, NEW.version, false);
+          WHEN TG_OP = 'INSERT' AND NEW.status = 'deleted' THEN 'import' WHEN TG_OP = 'INSERT' THEN 'insert'
+          WHEN NEW.status = 'deleted' THEN 'delete' ELSE 'recover' END, NEW.version, false);
   END IF;
   RETURN NULL;
 END

@@ -14,7 +14,7 @@ BEGIN
   RETURN QUERY SELECT c.id FROM reclaim.customer_customers c
     WHERE (p_status IS NULL OR c.status = p_status) AND (NOT p_held OR c.hold_at IS NOT NULL)
       AND (p_after IS NULL OR c.id > p_after)
-      AND (p_text IS NULL OR c.id = v_id OR c.status <> 'deleted' AND (lower("left"(c.name, 100)) LIKE v_begins
+      AND (p_text IS NULL OR c.id = v_id OR v_id IS NULL AND c.status <> 'deleted' AND (lower("left"(c.name, 100)) LIKE v_begins
         OR lower("left"(c.email, 100)) LIKE v_begins))
     ORDER BY c.id LIMIT p_limit;
 END
