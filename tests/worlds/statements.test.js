@@ -100,7 +100,6 @@ describe('a row that is inserted', () => {
   for (const [what, columns, values, status, events] of [
     ['frozen', 'status', `'frozen'`, 'frozen', ['frozen']],
     ['frozen, ten days ago', 'status, tm_deletion_scheduled', `'frozen', now() - interval '10 days'`, 'frozen', ['frozen']],
-    ['deleted', 'tm_delete', 'now()', 'deleted', ['deleted']],
     ['active with a sentinel', 'tm_delete', `'9999-01-01'`, 'active', []],
   ])
     it(`${what} is known to every layer`, async () => {
@@ -111,6 +110,17 @@ describe('a row that is inserted', () => {
       assert.deepEqual(await types({ id: customerId }), events);
       await layersAgree(db);
     });
+
+  it('deleted is history: nobody is told, and nothing is erased', async () => {
+    customerId = randomUUID();
+    await insert('tm_delete', 'now()');
+    assert.equal((await show(world.server, customerId)).json.name, 'Someone');
+    assert.deepEqual(await types({ id: customerId }), []);
+    assert.deepEqual(await db.query('select from reclaim.erasures where customer_id = $1', [customerId]), []);
+    assert.ok(!(await world.run(['doctor'])).stdout.includes(customerId));
+    await db.query(`delete from ${table} where id = $1`, [customerId]);
+    await layersAgree(db);
+  });
 
   it('under the id of one that was removed is a new customer: it passes, and its events go on counting', async () => {
     const customer = await addSubject(world, { email: '' });
