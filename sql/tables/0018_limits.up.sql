@@ -1,0 +1,1 @@
+-- Limits: which programs own a tier's window.

@@ -1,0 +1,1 @@
+-- The trail of registration recovery: what happened at each step.
