@@ -56,8 +56,9 @@ void customer_show_handle(struct request *rq, const struct caller *caller, void 
     if (!request_id(rq, 0, id))
         return;
     if (caller_sees(caller, id))
-        read_one(rq, atomic_load(&context->pool), caller_sees_all(caller) ? &customer_show_to_admin : &customer_show,
-                 id, "CUSTOMER_NOT_FOUND", "There is no customer with this id.");
+        read_one(rq, customers_pool(context, caller_sees_all(caller) ? LANE_BACKGROUND : LANE_ACCOUNT),
+                 caller_sees_all(caller) ? &customer_show_to_admin : &customer_show, id, "CUSTOMER_NOT_FOUND",
+                 "There is no customer with this id.");
     else if (caller->standing == STANDING_FROZEN)
         authenticator_refuse_frozen(context->authenticator, rq, caller);
     else
@@ -109,5 +110,5 @@ void customers_list_handle(struct request *rq, const struct caller *caller, void
     struct pg_call call = {.ask = &customers_list,
                            .args = {pg_text_or_null(query.status), pg_text(query.held ? "true" : "false"),
                                     pg_text_or_null(query.text), pg_text_or_null(page.after), pg_i64(page.limit + 1)}};
-    read_page(rq, atomic_load(&context->pool), &page, &call);
+    read_page(rq, customers_pool(context, LANE_BACKGROUND), &page, &call);
 }

@@ -6,12 +6,12 @@
 
 #define VERIFIER_THREADS 2
 
-enum err customers_open(struct customers *context, struct pool *pool, struct engine *engine)
+enum err customers_open(struct customers *context, struct lanes *lanes, struct engine *engine)
 {
     context->engine = engine;
     if (!(context->verifier = verifier_start(VERIFIER_THREADS, NULL)))
         return ERR_MEMORY;
-    atomic_store(&context->pool, pool);
+    atomic_store(&context->lanes, lanes);
     return OK;
 }
 
@@ -19,6 +19,11 @@ void customers_close(struct customers *context)
 {
     verifier_stop(context->verifier);
     context->verifier = NULL;
+}
+
+struct pool *customers_pool(struct customers *context, enum lane lane)
+{
+    return lanes_pool(atomic_load(&context->lanes), lane);
 }
 
 struct actor actor_of(struct request *rq, const struct caller *caller)

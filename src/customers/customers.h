@@ -6,6 +6,7 @@
 #include "gate/authenticate.h"
 #include "limits/admission.h"
 #include "mail/mail.h"
+#include "pg/lanes.h"
 
 struct code_keys;
 struct verifier;
@@ -18,14 +19,14 @@ struct customers {
     const struct code_keys *code_keys;   /* of sign-in codes */
     struct post *post;
     const struct digest *last_mail_key; /* seals the address of the last mail (customers/last_mail.h) */
-    _Atomic(struct pool *) pool;        /* NULL until the database is ready */
+    _Atomic(struct lanes *) lanes;      /* NULL until the database is ready */
     struct engine *engine;
     struct verifier *verifier;
     _Atomic int64_t decoy_due_ns; /* when to look again which cost most passwords have */
 };
 
 /* The database and the work engine are ready. */
-enum err customers_open(struct customers *context, struct pool *pool, struct engine *engine) MUST_CHECK;
+enum err customers_open(struct customers *context, struct lanes *lanes, struct engine *engine) MUST_CHECK;
 void customers_close(struct customers *context); /* after the last request */
 
 /* Anyone may ask; the route's context is a struct customers: */
@@ -50,6 +51,7 @@ void customer_legal_unhold_handle(struct request *rq, const struct caller *calle
 
 /* Shared by the handlers: */
 struct actor actor_of(struct request *rq, const struct caller *caller);
+struct pool *customers_pool(struct customers *context, enum lane lane);
 /* The key that seals addresses of last mails; NULL where no mail can be sent. */
 const struct digest *customers_last_mail_key(const struct customers *context);
 

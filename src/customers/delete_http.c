@@ -43,7 +43,7 @@ void customer_delete_handle(struct request *rq, const struct caller *caller, voi
 {
     struct deletion_request *d = request_new(rq, caller, customers, run_delete, answer_delete);
     if (d)
-        db_request_start(&d->db, atomic_load(&d->context->pool));
+        db_request_start(&d->db, customers_pool(d->context, LANE_BACKGROUND));
 }
 
 /* 2. On a worker. */
@@ -102,14 +102,14 @@ void customer_legal_hold_handle(struct request *rq, const struct caller *caller,
 {
     struct deletion_request *d = request_new(rq, caller, customers, run_legal_hold, answer_legal_hold);
     if (d && read_reason(rq, d))
-        db_request_start(&d->db, atomic_load(&d->context->pool));
+        db_request_start(&d->db, customers_pool(d->context, LANE_BACKGROUND));
 }
 
 void customer_legal_unhold_handle(struct request *rq, const struct caller *caller, void *customers)
 {
     struct deletion_request *d = request_new(rq, caller, customers, run_legal_hold, answer_legal_hold);
     if (d)
-        db_request_start(&d->db, atomic_load(&d->context->pool));
+        db_request_start(&d->db, customers_pool(d->context, LANE_BACKGROUND));
 }
 
 /* 2. On a worker. */

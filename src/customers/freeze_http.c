@@ -25,7 +25,7 @@ void change_over_http(struct request *rq, struct customers *context, const char 
     c->event = event;
     c->actor = *actor;
     c->reason = reason;
-    db_request_start(&c->db, atomic_load(&context->pool));
+    db_request_start(&c->db, customers_pool(context, LANE_BACKGROUND));
 }
 
 /* 2. On a worker. */

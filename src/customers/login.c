@@ -110,7 +110,7 @@ static void limits_decided(struct ticket *ticket)
         l->db.run = use_code;
         l->db.answer = answer;
     }
-    db_request_start(&l->db, atomic_load(&l->context->pool));
+    db_request_start(&l->db, customers_pool(l->context, LANE_ACCOUNT));
 }
 
 /* 3. On a worker, for a password. */
@@ -153,7 +153,7 @@ static void password_checked(struct verification *v)
     } else if (l->second_factor == FACTOR_NONE) {
         l->db.run = begin_session;
         l->db.answer = answer;
-        db_request_start(&l->db, atomic_load(&l->context->pool));
+        db_request_start(&l->db, customers_pool(l->context, LANE_ACCOUNT));
     } else if (l->second_factor == FACTOR_VERIFIED) {
         refuse_second_factor(l);
     } else {

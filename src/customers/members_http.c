@@ -73,7 +73,7 @@ void customer_create_handle(struct request *rq, const struct caller *caller, voi
     c->context = customers;
     c->actor = actor_of(rq, caller);
     if (read_creation(rq, c))
-        db_request_start(&c->db, atomic_load(&c->context->pool));
+        db_request_start(&c->db, customers_pool(c->context, LANE_BACKGROUND));
 }
 
 /* A table that was taken over may have rules of its own. */
@@ -172,7 +172,7 @@ void members_list_handle(struct request *rq, const struct caller *caller, void *
 {
     struct member_request *m = request_new(rq, caller, customers, run_list, answer_list);
     if (m && page_read(rq, &m->page))
-        db_request_start(&m->db, atomic_load(&m->context->pool));
+        db_request_start(&m->db, customers_pool(m->context, LANE_BACKGROUND));
 }
 
 /* 2. On a worker. */
@@ -227,7 +227,7 @@ void member_add_handle(struct request *rq, const struct caller *caller, void *cu
 {
     struct member_request *m = request_new(rq, caller, customers, run_add, answer_change);
     if (m && read_member(rq, m))
-        db_request_start(&m->db, atomic_load(&m->context->pool));
+        db_request_start(&m->db, customers_pool(m->context, LANE_BACKGROUND));
 }
 
 /* 2. On a worker. */
@@ -243,7 +243,7 @@ void member_remove_handle(struct request *rq, const struct caller *caller, void 
 {
     struct member_request *m = request_new(rq, caller, customers, run_remove, answer_change);
     if (m && request_id(rq, 1, m->user_id))
-        db_request_start(&m->db, atomic_load(&m->context->pool));
+        db_request_start(&m->db, customers_pool(m->context, LANE_BACKGROUND));
 }
 
 /* 2. On a worker. */

@@ -107,7 +107,7 @@ static void authenticated(struct authentication *q)
     if (!l)
         return;
     memcpy(l->session, q->caller.session, sizeof l->session);
-    db_request_start(&l->db, atomic_load(&context->pool));
+    db_request_start(&l->db, customers_pool(context, LANE_ACCOUNT));
 }
 
 /* 3. On a worker. */

@@ -151,7 +151,7 @@ static void limits_decided(struct ticket *ticket)
         reply_refuse(c->rq, 429, "TOO_MANY_TRIES", "Too many codes were asked for. Please wait before trying again.");
         return;
     }
-    db_request_start(&c->db, atomic_load(&c->context->pool));
+    db_request_start(&c->db, customers_pool(c->context, LANE_ANONYMOUS));
 }
 
 /* 3. On a worker. */

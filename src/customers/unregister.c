@@ -54,7 +54,7 @@ void unregister_handle(struct request *rq, const struct caller *caller, void *cu
     if (caller->by_key)
         check_proof(&u->db); /* a key has no password, even if the owner of the account has one */
     else
-        db_request_start(&u->db, atomic_load(&u->context->pool));
+        db_request_start(&u->db, customers_pool(u->context, LANE_ACCOUNT));
 }
 
 /* False after a 400 was sent. */
@@ -168,7 +168,7 @@ static void refuse_proof(struct unregistration *u, const char *code, const char 
     u->message = message;
     u->db.run = write_refusal;
     u->db.answer = answer_refusal;
-    db_request_start(&u->db, atomic_load(&u->context->pool));
+    db_request_start(&u->db, customers_pool(u->context, LANE_ACCOUNT));
 }
 
 /* 6a. On a worker. */

@@ -10,7 +10,7 @@
 #include "gate/look_up.h"
 #include "gate/sessions.h"
 
-#define ASK_NS (5 * NS_PER_S)
+#define ASK_NS (800 * NS_PER_MS) /* callers of the gate wait: better a 503 than a long silence */
 #define AFTER_HOLD_US (7 * 86400 * INT64_C(1000000))
 
 struct authenticator {
@@ -18,7 +18,7 @@ struct authenticator {
     _Atomic(const struct jwt_keys *) tokens;
     struct credential_cache *credentials;
     _Atomic(struct frozen_customers *) frozen; /* both NULL until the database is ready */
-    _Atomic(struct pool *) pool;
+    _Atomic(struct lanes *) lanes;
 };
 
 /* The key in X-API-Key of a request that has a bearer too. */
@@ -42,14 +42,14 @@ struct authenticator *authenticator_new(const struct authenticator_config *confi
     return authenticator;
 }
 
-enum err authenticator_open(struct authenticator *authenticator, const char *direct_url, struct pool *pool,
-                            struct why *why)
+enum err authenticator_open(struct authenticator *authenticator, const char *direct_url, struct lanes *lanes,
+                            struct pg_pulse *pulse, struct why *why)
 {
-    struct frozen_customers *frozen = frozen_customers_start(direct_url, authenticator->credentials, why);
+    struct frozen_customers *frozen = frozen_customers_start(direct_url, authenticator->credentials, pulse, why);
     if (!frozen)
         return ERR_SYSTEM;
     atomic_store(&authenticator->frozen, frozen);
-    atomic_store(&authenticator->pool, pool);
+    atomic_store(&authenticator->lanes, lanes);
     return OK;
 }
 
@@ -196,10 +196,12 @@ static enum err look_up(struct job *job, struct pg *pg)
     }
     if (!q->caller.by_key)
         return look_up_user(pg, q->chooses ? q->choice : NULL, job->deadline_ns, &q->caller);
-    int64_t left_us = INT64_MAX;
-    enum err e = look_up_key(pg, q->key_hash, job->deadline_ns, &q->caller, &left_us);
-    if (!e && left_us != INT64_MAX)
-        q->until_ns = q->asked_ns + left_us * NS_PER_US;
+    struct found_key key;
+    enum err e = look_up_key(pg, q->key_hash, job->deadline_ns, &q->caller, &key);
+    if (!e && key.left_us != INT64_MAX)
+        q->until_ns = q->asked_ns + key.left_us * NS_PER_US;
+    if (!e && key.use_is_due)
+        note_key_use(lanes_pool(atomic_load(&q->authenticator->lanes), LANE_BACKGROUND), q->caller.key_id);
     return e;
 }
 
@@ -238,7 +240,7 @@ static void looked_up(struct job *job, enum err e)
 
 static void ask_database(const struct authentication *shown)
 {
-    struct pool *pool = atomic_load(&shown->authenticator->pool);
+    struct pool *pool = lanes_pool(atomic_load(&shown->authenticator->lanes), LANE_GATE);
     struct authentication unsure = *shown, *q = pool ? request_work(shown->rq, sizeof *q) : NULL;
     if (q) {
         *q = *shown;

@@ -11,7 +11,7 @@
 #include "credentials/jwt.h"
 #include "gate/frozen_customers.h" /* FROZEN_LEASE_NS: the reply to a freeze is delayed by it */
 #include "http/router.h"
-#include "pg/pool.h"
+#include "pg/lanes.h"
 
 struct caller {
     bool admin;           /* service_role, app_metadata.role admin, or a key of scope admin */
@@ -40,9 +40,10 @@ struct authenticator_config {
 struct authenticator;
 
 struct authenticator *authenticator_new(const struct authenticator_config *config) MUST_CHECK;
-/* Call once the database is ready. `direct_url` is for the thread that reads customer changes. */
-enum err authenticator_open(struct authenticator *authenticator, const char *direct_url, struct pool *pool,
-                            struct why *why) MUST_CHECK;
+/* Call once the database is ready. `direct_url` is for the thread that reads customer changes, which also
+ * reports the pulse. */
+enum err authenticator_open(struct authenticator *authenticator, const char *direct_url, struct lanes *lanes,
+                            struct pg_pulse *pulse, struct why *why) MUST_CHECK;
 void authenticator_free(struct authenticator *authenticator); /* after the last request and pool_stop; NULL is fine */
 /* Replaces the keys for tokens. Tokens accepted before are verified again. Both sets must stay valid until
  * authenticator_free(). */

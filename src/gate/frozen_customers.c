@@ -481,7 +481,7 @@ static void free_frozen(struct frozen_customers *f)
 }
 
 struct frozen_customers *frozen_customers_start(const char *direct_url, struct credential_cache *credentials,
-                                                struct why *why)
+                                                struct pg_pulse *pulse, struct why *why)
 {
     if (pg_check_url(direct_url, why))
         return NULL;
@@ -496,8 +496,10 @@ struct frozen_customers *frozen_customers_start(const char *direct_url, struct c
     f->stop_fd = stop_new();
     f->set = customer_set_new();
     f->pg = pg_new(direct_url, PG_PREPARE_AUTO);
-    if (f->pg)
+    if (f->pg) {
         pg_give_up_when(f->pg, f->stop_fd);
+        pg_report_pulse(f->pg, pulse);
+    }
     if (!f->pg || !f->set || f->stop_fd < 0 || pthread_create(&f->thread, NULL, run, f) != 0) {
         (void)why_set(why, ERR_SYSTEM, "no memory, descriptor or thread for the frozen customers");
         free_frozen(f);

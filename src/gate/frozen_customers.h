@@ -1,9 +1,11 @@
 /* The set of frozen customers in memory, and the lease during which it may be used.
  *
  * A thread reads changed customers every 50 ms, more often when reads are slow, over its own direct connection to
- * PostgreSQL. What ended (reclaim.gate_ended) is read with them. The set is valid while the last completed read began less than FROZEN_LEASE_NS ago. The reply to a
- * freeze is delayed by one lease after the commit; by then every instance has read the freeze or must ask the
- * database. */
+ * PostgreSQL. What ended (reclaim.gate_ended) is read with them. The set is valid while the last completed read began less
+ * than FROZEN_LEASE_NS ago. The reply to a freeze is delayed by one lease after the commit; by then every instance has
+ * read the freeze or must ask the database.
+ *
+ * No other connection asks as often: this one finds out whether the database answers at all. */
 #ifndef GATE_FROZEN_CUSTOMERS_H
 #define GATE_FROZEN_CUSTOMERS_H
 
@@ -20,7 +22,7 @@ struct frozen_customers;
  * deleted, recovered or got another owner, of revoked keys, and of whatever ended are removed from `credentials` before
  * the read counts as completed. */
 struct frozen_customers *frozen_customers_start(const char *direct_url, struct credential_cache *credentials,
-                                                struct why *why) MUST_CHECK;
+                                                struct pg_pulse *pulse, struct why *why) MUST_CHECK;
 void frozen_customers_stop(struct frozen_customers *frozen); /* NULL is fine */
 
 /* Take it before looking a credential up in the credential cache. */

@@ -1,5 +1,9 @@
 #include "gate/look_up.h"
 
+#include <stdlib.h>
+
+#include "base/clock.h"
+
 #define CUSTOMER "c.id AS customer_id, c.status::text AS status, " FREEZE_OF_C
 #define CUSTOMER_COLUMNS "customer_id:uuid status:text " FREEZE_COLUMNS
 enum { AT_FREEZE = 2, AFTER_CUSTOMER = 6 }; /* the places of its columns, and of the next one */
@@ -24,18 +28,22 @@ static const struct statement customer_of_key = {
     .name = "customer_of_key",
     .sql = "SELECT " CUSTOMER ", k.id AS key_id, k.scope,"
            " (extract(epoch FROM CASE WHEN k.expires_at IS NOT NULL THEN least(interval '1 hour',"
-           " greatest(interval '-1 hour', k.expires_at - clock_timestamp())) END) * 1000000)::bigint AS left_us"
+           " greatest(interval '-1 hour', k.expires_at - clock_timestamp())) END) * 1000000)::bigint AS left_us,"
+           " coalesce(k.last_used_at < pg_catalog.now() - interval '1 minute', true) AS use_is_due"
            " FROM reclaim.access_keys k LEFT JOIN reclaim.customer_customers c ON c.id = k.customer_id"
            " WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND (k.customer_id IS NULL OR c.id IS NOT NULL)",
     .params = 1,
-    .columns = CUSTOMER_COLUMNS " key_id:uuid scope:text left_us:int8",
+    .columns = CUSTOMER_COLUMNS " key_id:uuid scope:text left_us:int8 use_is_due:bool",
 };
 
-/* At most one update a minute, so that a key in heavy use does not mean as many row versions. */
+/* At most one update a minute, so that a key in heavy use does not mean as many row versions. It does not wait
+ * for a row that another program holds. */
 static const struct statement touch_key = {
     .name = "touch_key",
-    .sql = "UPDATE reclaim.access_keys SET last_used_at = pg_catalog.now() WHERE key_hash = $1 AND revoked_at IS NULL"
-           " AND (last_used_at IS NULL OR last_used_at < pg_catalog.now() - interval '1 minute')",
+    .sql = "UPDATE reclaim.access_keys SET last_used_at = pg_catalog.now() WHERE id ="
+           " (SELECT k.id FROM reclaim.access_keys k WHERE k.id = $1::uuid AND k.revoked_at IS NULL"
+           " AND (k.last_used_at IS NULL OR k.last_used_at < pg_catalog.now() - interval '1 minute')"
+           " FOR UPDATE NOWAIT)",
     .params = 1,
     .columns = "",
 };
@@ -68,19 +76,47 @@ enum err look_up_user(struct pg *pg, const char *choice, int64_t deadline_ns, st
     return OK;
 }
 
-enum err look_up_key(struct pg *pg, const char *key_hash, int64_t deadline_ns, struct caller *c, int64_t *ret_left_us)
+enum err look_up_key(struct pg *pg, const char *key_hash, int64_t deadline_ns, struct caller *c, struct found_key *ret)
 {
-    struct pg_call calls[] = {{.ask = &customer_of_key, .args = {pg_text(key_hash)}},
-                              {.ask = &touch_key, .args = {pg_text(key_hash)}}};
-    const struct pg_call *found = &calls[0];
-    enum err e = pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
-    if (e || found->rows == 0)
+    struct pg_call found = {.ask = &customer_of_key, .args = {pg_text(key_hash)}};
+    enum err e = pg_ask(pg, &found, deadline_ns);
+    *ret = (struct found_key){.left_us = INT64_MAX};
+    if (e || found.rows == 0)
         return e;
-    read_customer(c, found);
-    if ((e = key_scope_parse(pg_get(found, 0, AFTER_CUSTOMER + 1), &c->scope, c->participant)))
+    read_customer(c, &found);
+    if ((e = key_scope_parse(pg_get(&found, 0, AFTER_CUSTOMER + 1), &c->scope, c->participant)))
         return e;
     c->admin = c->scope == SCOPE_ADMIN;
-    if (!pg_is_null(found, 0, AFTER_CUSTOMER + 2))
-        *ret_left_us = pg_get_i64(found, 0, AFTER_CUSTOMER + 2);
-    return str_copy(pg_get(found, 0, AFTER_CUSTOMER), c->key_id, sizeof c->key_id);
+    if (!pg_is_null(&found, 0, AFTER_CUSTOMER + 2))
+        ret->left_us = pg_get_i64(&found, 0, AFTER_CUSTOMER + 2);
+    ret->use_is_due = pg_get_bool(&found, 0, AFTER_CUSTOMER + 3);
+    return str_copy(pg_get(&found, 0, AFTER_CUSTOMER), c->key_id, sizeof c->key_id);
+}
+
+struct key_use {
+    struct job job;
+    char key_id[37];
+};
+
+static enum err note_use(struct job *job, struct pg *pg)
+{
+    struct pg_call call = {.ask = &touch_key, .args = {pg_text(OWNER_OF(job, struct key_use, job)->key_id)}};
+    return pg_ask(pg, &call, job->deadline_ns);
+}
+
+/* A use that could not be noted is noted at the next look-up. */
+static void use_noted(struct job *job, enum err e)
+{
+    (void)e;
+    free(OWNER_OF(job, struct key_use, job));
+}
+
+void note_key_use(struct pool *background, const char *key_id)
+{
+    struct key_use *use = calloc(1, sizeof *use);
+    if (!use)
+        return;
+    use->job = (struct job){note_use, use_noted, clock_ns() + 10 * NS_PER_S, NULL};
+    if (str_copy(str_of(key_id), use->key_id, sizeof use->key_id) || pool_submit(background, &use->job))
+        free(use);
 }

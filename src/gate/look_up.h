@@ -4,11 +4,19 @@
 
 #include "gate/authenticate.h"
 
+/* A key found in the database. */
+struct found_key {
+    int64_t
+        left_us; /* of its life, at most an hour, not above 0 if it has expired; INT64_MAX for a key without an end */
+    bool use_is_due; /* its use was noted more than a minute ago, or never */
+};
+
 /* The customer of caller->user_id; `choice` names one of several, NULL: the oldest. */
 enum err look_up_user(struct pg *pg, const char *choice, int64_t deadline_ns, struct caller *caller) MUST_CHECK;
-/* The key of this hash; caller->key_id remains "" if there is none, or it was revoked. Sets what is left of its life, at most
- * an hour and not above 0 if it has expired; untouched for a key without an end. */
+/* The key of this hash; caller->key_id remains "" if there is none, or it was revoked. */
 enum err look_up_key(struct pg *pg, const char *key_hash, int64_t deadline_ns, struct caller *caller,
-                     int64_t *ret_left_us) MUST_CHECK;
+                     struct found_key *ret) MUST_CHECK;
+/* Notes that the key was used, in the background: the gate's own lane takes no row lock. */
+void note_key_use(struct pool *background, const char *key_id);
 
 #endif

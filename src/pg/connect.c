@@ -130,18 +130,21 @@ static enum err connect_failed(const PGconn *conn, struct why *why)
 static enum err finish_connecting(struct pg *pg, int64_t deadline_ns, struct why *why)
 {
     PostgresPollingStatusType wants = PGRES_POLLING_WRITING;
+    pg_pulse_asked(pg);
     while (wants != PGRES_POLLING_OK) {
         if (wants == PGRES_POLLING_FAILED || PQstatus(pg->conn) == CONNECTION_BAD)
             return connect_failed(pg->conn, why);
         short events = wants == PGRES_POLLING_READING ? POLLIN : POLLOUT;
         struct pollfd on[2] = {{.fd = PQsocket(pg->conn), .events = events}, {.fd = pg->give_up_fd, .events = POLLIN}};
-        int ms = clock_ms_until(deadline_ns, 1000);
-        if (ms == 0)
+        int ms = pg_wait_ms(pg, deadline_ns), ready = ms ? poll(on, 2, ms) : 0;
+        if (ms == 0 || (ready == 0 && pg_is_given_up(pg)))
             return why_set(why, ERR_CLOSED, "the database at %s did not reply in time", PQhost(pg->conn));
-        if (poll(on, 2, ms) <= 0)
+        if (ready <= 0)
             continue;
         if (on[1].revents)
             return why_set(why, ERR_CLOSED, "connecting to the database was given up");
+        if (on[0].revents & ~POLLOUT)
+            pg_pulse_answered(pg);
         wants = PQconnectPoll(pg->conn);
     }
     return OK;

@@ -31,13 +31,16 @@ struct prepared {
 
 #define PREPARED_SLOTS 512
 #define PREPARED_MOST 384
-/* A transaction adds BEGIN, its time-outs and COMMIT to the caller's calls. */
-#define TRIP_CALLS_MAX (PG_CALLS_MAX + 3)
+/* A transaction adds BEGIN, its time-outs and COMMIT to the caller's calls; the pulse adds a statement of its own. */
+#define TRIP_CALLS_MAX (PG_CALLS_MAX + 4)
 
 struct pg {
     char *url;
     enum pg_prepare prepare;
     int give_up_fd;
+    struct pg_pulse *reports;     /* NULL: this connection does not find out whether the server answers */
+    const struct pg_pulse *heeds; /* NULL: waits until its deadlines */
+    int64_t unanswered_ns;        /* since when the server has not answered; for `reports` */
 
     PGconn *conn; /* NULL while not connected; always in pipeline mode between calls */
     bool pooled, named;
@@ -58,6 +61,13 @@ void pg_reset_calls(struct pg_call *calls, size_t count);
 enum err pg_trip_of(struct pg *pg, struct pg_call *const *calls, size_t count, int64_t deadline_ns) MUST_CHECK;
 /* Like PQgetResult(): the next result, or NULL at the end of a statement's results; ERR_TIMEOUT at the deadline. */
 enum err pg_next_result(struct pg *pg, int64_t deadline_ns, PGresult **ret) MUST_CHECK;
+/* The longest to wait before looking again; 0 when the deadline has passed. */
+int pg_wait_ms(const struct pg *pg, int64_t deadline_ns);
+/* After such a wait without any event: whether to stop waiting, because the server is silent. */
+bool pg_is_given_up(struct pg *pg);
+/* Something was sent, or the server has answered. */
+void pg_pulse_asked(struct pg *pg);
+void pg_pulse_answered(struct pg *pg);
 /* Maps a failed result to an error code; copies its SQLSTATE, "" when the server did not send one. */
 enum err pg_error_of(const PGresult *result, char sqlstate[6]) MUST_CHECK;
 /* Rolls back an open transaction; disconnects when that fails. */

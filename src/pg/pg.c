@@ -55,6 +55,16 @@ void pg_give_up_when(struct pg *pg, int fd)
     pg->give_up_fd = fd;
 }
 
+void pg_report_pulse(struct pg *pg, struct pg_pulse *pulse)
+{
+    pg->reports = pulse;
+}
+
+void pg_heed_pulse(struct pg *pg, const struct pg_pulse *pulse)
+{
+    pg->heeds = pulse;
+}
+
 bool pg_is_up(const struct pg *pg)
 {
     return pg->conn != NULL;
@@ -98,6 +108,36 @@ struct pg_arg pg_null(void)
     return (struct pg_arg){.text = NULL};
 }
 
+/* How long the server may leave a quick question unanswered, and how often those who wait look. */
+#define SILENT_NS (600 * NS_PER_MS)
+#define LOOK_MS 50
+
+void pg_pulse_asked(struct pg *pg)
+{
+    if (pg->reports && !pg->unanswered_ns)
+        pg->unanswered_ns = clock_ns();
+}
+
+void pg_pulse_answered(struct pg *pg)
+{
+    pg->unanswered_ns = 0;
+    if (pg->reports)
+        atomic_store(&pg->reports->silent, false);
+}
+
+/* Those who heed the pulse look at it every LOOK_MS, and so does the one who reports it. */
+int pg_wait_ms(const struct pg *pg, int64_t deadline_ns)
+{
+    return clock_ms_until(deadline_ns, pg->reports || pg->heeds ? LOOK_MS : 1000);
+}
+
+bool pg_is_given_up(struct pg *pg)
+{
+    if (pg->reports && pg->unanswered_ns && clock_ns() - pg->unanswered_ns >= SILENT_NS)
+        atomic_store(&pg->reports->silent, true);
+    return pg->heeds && atomic_load(&pg->heeds->silent);
+}
+
 enum err pg_next_result(struct pg *pg, int64_t deadline_ns, PGresult **ret)
 {
     for (;;) {
@@ -107,12 +147,17 @@ enum err pg_next_result(struct pg *pg, int64_t deadline_ns, PGresult **ret)
             *ret = PQgetResult(pg->conn);
             return OK;
         }
-        int ms = clock_ms_until(deadline_ns, 1000);
+        int ms = pg_wait_ms(pg, deadline_ns);
         if (ms == 0)
             return ERR_TIMEOUT;
         struct pollfd on = {.fd = PQsocket(pg->conn), .events = (short)(POLLIN | (unsent ? POLLOUT : 0))};
-        if (poll(&on, 1, ms) > 0 && on.revents & ~POLLOUT)
+        int ready = poll(&on, 1, ms);
+        if (ready > 0 && on.revents & ~POLLOUT) {
             (void)!PQconsumeInput(pg->conn); /* the next result reports a failure */
+            pg_pulse_answered(pg);
+        } else if (ready == 0 && pg_is_given_up(pg)) {
+            return ERR_TIMEOUT;
+        }
     }
 }
 
@@ -153,9 +198,12 @@ struct pipeline_step {
 struct trip {
     struct pg *pg;
     int64_t deadline_ns;
+    struct pg_call tick; /* answered before the others are run, where the pulse is reported */
     size_t count;
     struct pipeline_step steps[3 * TRIP_CALLS_MAX];
 };
+
+static const struct statement tick = {.name = "tick", .sql = "SELECT 1 AS tick", .params = 0, .columns = "tick:int4"};
 
 static void add_step(struct trip *t, struct pipeline_step step)
 {
@@ -312,8 +360,17 @@ static enum err read_answers(struct trip *t, struct pg_call *last)
     return read_sync(t, last);
 }
 
+static bool send_tick(struct trip *t)
+{
+    t->tick = (struct pg_call){.ask = &tick};
+    pg_pulse_asked(t->pg);
+    return send_call(t, &t->tick) && PQsendFlushRequest(t->pg->conn);
+}
+
 static bool send_all(struct trip *t, struct pg_call *const *calls, size_t count)
 {
+    if (t->pg->reports && !send_tick(t))
+        return false;
     for (size_t i = 0; i < count; i++)
         if (!send_call(t, calls[i]))
             return false;

@@ -7,6 +7,7 @@
 #ifndef PG_PG_H
 #define PG_PG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,6 +50,12 @@ struct pg_call {
 
 struct pg;
 
+/* Whether the server answers at all. One connection, which asks every few milliseconds, finds out; the others stop waiting
+ * when it does not. A statement that only takes long, or waits for a lock, is no silence. */
+struct pg_pulse {
+    _Atomic bool silent;
+};
+
 struct pg *pg_new(const char *url, enum pg_prepare prepare) MUST_CHECK; /* does not connect yet */
 /* ERR_INPUT when the URL is not valid; does not connect. */
 enum err pg_check_url(const char *url, struct why *why) MUST_CHECK;
@@ -61,6 +68,10 @@ void pg_cleanup(struct pg **pg);
 enum err pg_connect(struct pg *pg, int64_t deadline_ns, struct why *why) MUST_CHECK;
 /* pg_connect() returns ERR_CLOSED as soon as this descriptor is readable; -1, the default, for none. */
 void pg_give_up_when(struct pg *pg, int fd);
+/* Makes this connection find out: each of its trips begins with a statement that is answered before the others are run. */
+void pg_report_pulse(struct pg *pg, struct pg_pulse *pulse);
+/* Trips return ERR_TIMEOUT, and pg_connect() ERR_CLOSED, while the server is silent. */
+void pg_heed_pulse(struct pg *pg, const struct pg_pulse *pulse);
 void pg_disconnect(struct pg *pg);
 bool pg_is_up(const struct pg *pg);
 /* Checks without waiting whether an idle connection is still open; disconnects when not. */

@@ -16,6 +16,7 @@
 #define RECONNECT_NS (2 * NS_PER_S)
 #define START_NS NS_PER_S
 #define CHECK_NS NS_PER_S /* how often an idle worker checks its connection */
+#define SILENCE_CHECK_MS 100
 #define RETRIES_MAX 5
 static const struct backoff reconnecting = {100 * NS_PER_MS, 5 * NS_PER_S};
 static const struct backoff retrying = {5 * NS_PER_MS, 160 * NS_PER_MS};
@@ -29,13 +30,16 @@ struct worker {
 
 struct pool {
     struct queue *queue;
+    bool quiet;
+    const struct pg_pulse *pulse;
     int stop_fd; /* raised by pool_stop() */
 
     pthread_mutex_t lock; /* guards the members below and pushing: nothing is queued while connected is 0 */
     pthread_cond_t changed;
     struct pool_state state;
     bool outage_logged, first_try_done;
-    int64_t stop_ns; /* INT64_MAX until pool_stop */
+    int64_t stop_ns;  /* INT64_MAX until pool_stop */
+    int64_t moved_ns; /* when a job was last taken, or added to an empty queue */
 
     int started;
     struct worker workers[];
@@ -48,12 +52,22 @@ static void finish(struct job *job, enum err e)
     log_correlate(NULL);
 }
 
-/* Takes a queued job while no worker is connected. */
+static bool is_silent(const struct pool *pool)
+{
+    return pool->pulse && atomic_load(&pool->pulse->silent);
+}
+
+static bool is_served(const struct pool *pool)
+{
+    return pool->state.connected && !is_silent(pool);
+}
+
+/* Takes a queued job while no worker is connected, or the database is silent. */
 static struct job *take_unserved(struct pool *pool)
 {
     void *item = NULL;
     pthread_mutex_lock(&pool->lock);
-    if (pool->state.connected || queue_pop(pool->queue, 0, &item))
+    if (is_served(pool) || queue_pop(pool->queue, 0, &item))
         item = NULL;
     pthread_mutex_unlock(&pool->lock);
     return item;
@@ -76,7 +90,7 @@ static void mark_connected(struct worker *w)
     pool->first_try_done = true;
     pthread_cond_broadcast(&pool->changed);
     pthread_mutex_unlock(&pool->lock);
-    if (first)
+    if (first && !pool->quiet)
         log_info("database connected");
 }
 
@@ -87,7 +101,7 @@ static void mark_disconnected(struct worker *w, const char *reason)
     pool->state.connected -= w->counted;
     w->counted = false;
     bool outage = pool->state.connected == 0;
-    bool log_it = outage && !pool->outage_logged && pool->stop_ns == INT64_MAX;
+    bool log_it = outage && !pool->quiet && !pool->outage_logged && pool->stop_ns == INT64_MAX;
     pool->outage_logged |= log_it;
     pool->first_try_done = true;
     pthread_cond_broadcast(&pool->changed);
@@ -129,6 +143,7 @@ static bool reconnect(struct worker *w)
     pthread_mutex_unlock(&pool->lock);
     int64_t end_ns = clock_ns() + RECONNECT_NS, latest_ns = stop_ns(pool);
     pg_give_up_when(w->pg, -1);
+    fail_unserved(pool); /* of a silent database */
     bool connected = try_connect(w, end_ns < latest_ns ? end_ns : latest_ns);
     pg_give_up_when(w->pg, pool->stop_fd);
     return connected;
@@ -144,6 +159,9 @@ static bool keep_connecting(struct worker *w)
     for (int failures = 1;; failures++) {
         if (stop_wait(w->pool->stop_fd, backoff_jittered_ms(reconnecting, failures)))
             return false;
+        while (is_silent(w->pool)) /* the pulse says when it is worth trying */
+            if (stop_wait(w->pool->stop_fd, SILENCE_CHECK_MS))
+                return false;
         if (try_connect(w, clock_ns() + CONNECT_NS))
             return true;
     }
@@ -180,18 +198,32 @@ static enum err run_with_retries(struct worker *w, struct job *job)
 static void requeue(struct pool *pool, struct job *job)
 {
     pthread_mutex_lock(&pool->lock);
-    enum err e = pool->state.connected ? queue_push(pool->queue, job) : ERR_CLOSED;
+    enum err e = is_served(pool) ? queue_push(pool->queue, job) : ERR_CLOSED;
     pthread_mutex_unlock(&pool->lock);
     if (e)
         finish(job, ERR_CLOSED);
 }
 
+/* A job was taken. Returns when the pool stops. */
+static int64_t note_moved(struct pool *pool, int64_t now_ns)
+{
+    pthread_mutex_lock(&pool->lock);
+    pool->moved_ns = now_ns;
+    int64_t at = pool->stop_ns;
+    pthread_mutex_unlock(&pool->lock);
+    return at;
+}
+
 static void run_job(struct worker *w, struct job *job)
 {
     struct pool *pool = w->pool;
-    int64_t now = clock_ns();
-    if (now >= job->deadline_ns || now >= stop_ns(pool)) {
+    int64_t now = clock_ns(), end_ns = note_moved(pool, now);
+    if (now >= job->deadline_ns || now >= end_ns) {
         finish(job, now >= job->deadline_ns ? ERR_TIMEOUT : ERR_CLOSED);
+        return;
+    }
+    if (is_silent(pool)) {
+        finish(job, ERR_CLOSED);
         return;
     }
     if (!pg_is_alive(w->pg) && !reconnect(w)) {
@@ -254,6 +286,8 @@ static struct pool *make_pool(const struct pool_config *config)
         return NULL;
     }
     pool->stop_ns = INT64_MAX;
+    pool->pulse = config->pulse;
+    pool->quiet = config->quiet;
     pool->state.connections = config->connections;
     pool->stop_fd = stop_new();
     pool->queue = queue_new(config->queue_capacity);
@@ -264,8 +298,10 @@ static struct pool *make_pool(const struct pool_config *config)
         w->pool = pool;
         w->pg = pg_new(config->url, config->prepare);
         complete = w->pg != NULL;
-        if (complete)
+        if (complete) {
             pg_give_up_when(w->pg, pool->stop_fd);
+            pg_heed_pulse(w->pg, config->pulse);
+        }
     }
     if (complete)
         return pool;
@@ -323,7 +359,10 @@ void pool_stop(struct pool *pool, int64_t deadline_ns)
 enum err pool_submit(struct pool *pool, struct job *job)
 {
     pthread_mutex_lock(&pool->lock);
-    enum err e = pool->state.connected ? queue_push(pool->queue, job) : ERR_CLOSED;
+    if (queue_depth(pool->queue) == 0)
+        pool->moved_ns = clock_ns();
+    enum err e = is_served(pool) ? queue_push(pool->queue, job) : ERR_CLOSED;
+    pool->state.refused += e == ERR_FULL;
     pthread_mutex_unlock(&pool->lock);
     return e;
 }
@@ -332,7 +371,8 @@ struct pool_state pool_read_state(struct pool *pool)
 {
     pthread_mutex_lock(&pool->lock);
     struct pool_state state = pool->state;
-    pthread_mutex_unlock(&pool->lock);
     state.queued = queue_depth(pool->queue);
+    state.stalled_ns = state.queued ? clock_ns() - pool->moved_ns : 0;
+    pthread_mutex_unlock(&pool->lock);
     return state;
 }

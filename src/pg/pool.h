@@ -20,6 +20,8 @@ struct pool_config {
     enum pg_prepare prepare;
     int connections;
     size_t queue_capacity;
+    bool quiet; /* logs neither outages nor their end: another pool of the same database does */
+    const struct pg_pulse *pulse; /* may be NULL; while the database is silent, jobs fail instead of waiting */
 };
 
 struct pool;
@@ -30,13 +32,15 @@ struct pool *pool_start(const struct pool_config *config, struct why *why) MUST_
  * deadlines bound. */
 void pool_stop(struct pool *pool, int64_t deadline_ns);
 
-/* ERR_FULL when the queue is full, ERR_CLOSED when no worker is connected; `done` is not called then. */
+/* ERR_FULL when the queue is full, ERR_CLOSED when no worker is connected or the database is silent; `done` is not called
+ * then. */
 enum err pool_submit(struct pool *pool, struct job *job) MUST_CHECK;
 
 struct pool_state {
     int connections, connected, busy;
     size_t queued;
-    uint64_t retries, reconnects;
+    int64_t stalled_ns;                    /* how long the queue has not moved; 0 while it is empty */
+    uint64_t retries, reconnects, refused; /* refused: jobs that found the queue full */
 };
 struct pool_state pool_read_state(struct pool *pool);
 

@@ -13,13 +13,15 @@ static void livez(struct request *rq)
 static void readyz(struct request *rq)
 {
     struct health *health = rq->route->context;
-    struct pool *pool = atomic_load(&health->pool);
+    struct lanes *lanes = atomic_load(&health->lanes);
     if (atomic_load(&health->draining))
         reply_body(rq, "application/json", STR("{\"status\":\"draining\"}"));
-    else if (!pool)
+    else if (!lanes)
         reply_body(rq, "application/json", STR("{\"status\":\"starting\"}"));
-    else if (pool_read_state(pool).connected == 0)
+    else if (atomic_load(&health->pulse->silent) || lanes_read_state(lanes).connected == 0)
         reply_body(rq, "application/json", STR("{\"status\":\"database_down\"}"));
+    else if (lanes_is_stalled(lanes, LANE_GATE))
+        reply_body(rq, "application/json", STR("{\"status\":\"overloaded\"}"));
     else {
         reply_body(rq, "application/json", STR("{\"status\":\"ready\"}"));
         reply_send(rq, 200);

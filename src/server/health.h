@@ -3,10 +3,11 @@
 #define SERVER_HEALTH_H
 
 #include "http/router.h"
-#include "pg/pool.h"
+#include "pg/lanes.h"
 
 struct health {
-    _Atomic(struct pool *) pool; /* NULL until the database is ready */
+    _Atomic(struct lanes *) lanes; /* NULL until the database is ready */
+    const struct pg_pulse *pulse;
     atomic_bool draining;
 };
 

@@ -171,16 +171,17 @@ void routes_configure(struct routes *r, const struct settings *s)
     atomic_store(&r->cleanup.hold.sigma_ms, s->hold_sigma_ms);
 }
 
-enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine)
+enum err routes_open(struct routes *r, struct lanes *lanes, struct engine *engine)
 {
-    cleanup_open(&r->cleanup, pool, engine);
-    atomic_store(&r->mailbox.pool, pool);
-    atomic_store(&r->billing.pool, pool);
-    atomic_store(&r->cascade.pool, pool);
-    enum err e = customers_open(&r->customers, pool, engine);
+    struct pool *account = lanes_pool(lanes, LANE_ACCOUNT), *anonymous = lanes_pool(lanes, LANE_ANONYMOUS);
+    cleanup_open(&r->cleanup, anonymous, engine);
+    atomic_store(&r->mailbox.pool, lanes_pool(lanes, LANE_BACKGROUND));
+    atomic_store(&r->billing.pool, account);
+    atomic_store(&r->cascade.pool, account);
+    enum err e = customers_open(&r->customers, lanes, engine);
     if (!e)
-        e = calls_open(&r->calls, pool);
-    return e ? e : probe_open(&r->probe, pool);
+        e = calls_open(&r->calls, account);
+    return e ? e : probe_open(&r->probe, anonymous);
 }
 
 void routes_close(struct routes *r)

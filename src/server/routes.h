@@ -49,7 +49,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
 /* Stores the settings that may change while the program runs. */
 void routes_configure(struct routes *r, const struct settings *s);
 /* Called when the database is ready. */
-enum err routes_open(struct routes *r, struct pool *pool, struct engine *engine) MUST_CHECK;
+enum err routes_open(struct routes *r, struct lanes *lanes, struct engine *engine) MUST_CHECK;
 void routes_close(struct routes *r); /* after the last request */
 
 #endif

@@ -27,6 +27,7 @@
 #include "server/background.h"
 #include "server/database.h"
 #include "server/health.h"
+#include "server/note_settings.h"
 #include "server/process_metrics.h"
 #include "server/routes.h"
 #include "server/shifts.h"
@@ -34,7 +35,7 @@
 #include "settings/keys.h"
 #include "work/leader.h"
 
-#define QUEUE_CAPACITY 16384
+#define QUEUE_CAPACITY 4096 /* of each lane */
 #define REQUEST_DEADLINE_NS (10 * NS_PER_S)
 #define IDLE_NS (75 * NS_PER_S)
 /* `reclaim freeze` leaves hanging up to the servers, and calls must end within a second. */
@@ -67,7 +68,8 @@ struct app {
     struct authenticator *authenticator;
     sigset_t signals;
     struct cluster *cluster;
-    struct pool *pool;
+    struct pg_pulse pulse;
+    struct lanes *lanes;
     struct orphan_statements orphans;
     struct admission *admission;
     struct leader *leader;
@@ -99,19 +101,19 @@ static double read_held(void *public)
     return server_read_state(public).held;
 }
 
-static double read_connected(void *pool)
+static double read_connected(void *lanes)
 {
-    return pool_read_state(pool).connected;
+    return lanes_read_state(lanes).connected;
 }
 
-static double read_queued(void *pool)
+static double read_queued(void *lanes)
 {
-    return (double)pool_read_state(pool).queued;
+    return (double)lanes_read_state(lanes).queued;
 }
 
-static double read_retries(void *pool)
+static double read_retries(void *lanes)
 {
-    return (double)pool_read_state(pool).retries;
+    return (double)lanes_read_state(lanes).retries;
 }
 
 static void log_warnings(const struct settings *s)
@@ -164,38 +166,6 @@ static enum err read_again(struct app *app, struct settings **ret, struct jwt_ke
     return e;
 }
 
-struct settings_note { /* a job that records settings in the database */
-    struct job job;
-    int64_t grace_ms;
-    bool mails;
-};
-
-static enum err note_settings(struct job *job, struct pg *pg)
-{
-    const struct settings_note *n = OWNER_OF(job, struct settings_note, job);
-    return database_note_settings(pg, n->grace_ms, n->mails, job->deadline_ns);
-}
-
-static void settings_noted(struct job *job, enum err e)
-{
-    if (e)
-        log_error("RECLAIM_GRACE could not be recorded in the database: reload again", F_STR("error", err_name(e)));
-    free(OWNER_OF(job, struct settings_note, job));
-}
-
-static void note_settings_soon(struct app *app)
-{
-    struct settings_note *n = app->pool ? calloc(1, sizeof *n) : NULL;
-    if (!n)
-        return; /* the database is not ready: opening it records them */
-    *n = (struct settings_note){.job = {note_settings, settings_noted, clock_ns() + DATABASE_DEADLINE_NS, NULL},
-                                .grace_ms = settings_now(app)->grace_ms,
-                                .mails = post_has_provider(app->post)};
-    enum err e = pool_submit(app->pool, &n->job);
-    if (e)
-        settings_noted(&n->job, e);
-}
-
 static void reload(struct app *app)
 {
     struct settings *fresh;
@@ -209,7 +179,9 @@ static void reload(struct app *app)
         settings_free(fresh);
         jwt_keys_free(tokens);
     } else {
-        note_settings_soon(app);
+        if (app->lanes) /* otherwise opening the database records them */
+            note_settings_soon(lanes_pool(app->lanes, LANE_BACKGROUND), settings_now(app)->grace_ms,
+                               post_has_provider(app->post));
         log_info("settings reloaded");
     }
 }
@@ -239,6 +211,8 @@ static bool attend(struct app *app, int64_t ms)
         int signal = sigtimedwait(&app->signals, NULL, &wait);
         if (app->cluster)
             cluster_restart_if_ended(app->cluster);
+        if (app->lanes)
+            lanes_watch(app->lanes);
         if (signal == SIGTERM || signal == SIGINT)
             return false;
         if (signal == SIGHUP)
@@ -308,32 +282,35 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
 static enum err open_features(struct app *app, const char *url, const char *direct, struct why *why)
 {
     const struct settings *s = settings_now(app);
-    struct pool_config pool = {.url = url,
-                               .prepare = s->prepare,
-                               .connections = (int)s->database_connections,
-                               .queue_capacity = QUEUE_CAPACITY};
+    /* Changes are read from the direct URL: with another for the lanes, its silence says nothing about theirs. */
+    const struct pg_pulse *pulse = strcmp(url, direct) == 0 ? &app->pulse : NULL;
+    struct lanes_config lanes = {.url = url,
+                                 .prepare = s->prepare,
+                                 .connections = (int)s->database_connections,
+                                 .queue_capacity = QUEUE_CAPACITY,
+                                 .pulse = pulse};
     struct duty duties[] = {{"prune", PRUNE_EVERY_NS, prune, app},
                             {"subscriptions", SUBSCRIPTIONS_EVERY_NS, subscriptions_charge_due, app},
                             {"farewell", FORGET_EVERY_NS, last_mail_prune, NULL},
                             {"changes", SWEEP_EVERY_NS, customers_sweep, NULL}};
     struct leader_config leader = {direct, duties, COUNT_OF(duties)};
-    if (!(app->pool = pool_start(&pool, why)) || !(app->leader = leader_start(&leader, why)))
+    if (!(app->lanes = lanes_start(&lanes, why)) || !(app->leader = leader_start(&leader, why)))
         return ERR_MEMORY;
     app->anonymise = anonymise_kind(&app->routes.customers);
     const struct work_kind *kinds[] = {post_kind(app->post), hangup_kind(app->hangup), &app->anonymise,
                                        hangup_own_kind(app->hangup)};
-    struct work_config work = {.pool = app->pool,
+    struct work_config work = {.pool = lanes_pool(app->lanes, LANE_BACKGROUND),
                                .kinds = kinds,
                                .kind_count = COUNT_OF(kinds) - (kinds[3] ? 0 : 1),
                                .poll_ns = WORK_POLL_NS,
                                .direct_url = direct};
     if (!(app->engine = work_start(&work, why)))
         return ERR_MEMORY;
-    enum err e = admission_open(app->admission, direct, app->pool, why);
-    if (e || (e = authenticator_open(app->authenticator, direct, app->pool, why)) ||
+    enum err e = admission_open(app->admission, direct, lanes_pool(app->lanes, LANE_LIMITS), why);
+    if (e || (e = authenticator_open(app->authenticator, direct, app->lanes, &app->pulse, why)) ||
         (e = background_start(&(struct background_config){s, url, direct, app->leader}, &app->background, why)))
         return e;
-    if ((e = routes_open(&app->routes, app->pool, app->engine)))
+    if ((e = routes_open(&app->routes, app->lanes, app->engine)))
         return e;
     return shifts_start(&app->shifts, direct, app->leader, customers_last_mail_key(&app->routes.customers), why);
 }
@@ -381,10 +358,10 @@ static enum err await_database(struct app *app, bool *ret_stopped)
             return OK;
         }
     }
-    gauge_source(&pool_connected, read_connected, app->pool);
-    gauge_source(&pool_queued, read_queued, app->pool);
-    counter_source(&pool_retries, read_retries, app->pool);
-    atomic_store(&app->health.pool, app->pool);
+    gauge_source(&pool_connected, read_connected, app->lanes);
+    gauge_source(&pool_queued, read_queued, app->lanes);
+    counter_source(&pool_retries, read_retries, app->lanes);
+    atomic_store(&app->health.lanes, app->lanes);
     if (!jwt_keys_know_others(app->tokens))
         log_info("only Reclaim's own tokens and API keys are accepted",
                  F_STR("settings", "RECLAIM_JWT_SECRET and RECLAIM_JWKS_FILE are for those of an identity provider"));
@@ -484,6 +461,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
                                        &app->keys.sign_in_codes, app->admission, app->post, app->authenticator,
                                        &app->keys.tokens, &app->keys.last_mails, settings_shows_mailbox(s, app->demo)});
     routes_configure(&app->routes, s);
+    app->health.pulse = &app->pulse;
     app->ops_router = health_router(&app->health);
     raise_file_limit(s);
     if (!s->database_url && (e = cluster_start(s->data_dir, &app->cluster, why)))
@@ -505,16 +483,16 @@ static bool close_app(struct app *app)
     gauge_source(&connections, NULL, NULL);
     gauge_source(&held, NULL, NULL);
     bool clean = server_stop(app->public, deadline_ns);
-    atomic_store(&app->health.pool, NULL);
+    atomic_store(&app->health.lanes, NULL);
     clean &= server_stop(app->ops, clock_ns() + NS_PER_S);
     shifts_stop(&app->shifts);
-    if (app->pool) {
+    if (app->lanes) {
         gauge_source(&pool_connected, NULL, NULL);
         gauge_source(&pool_queued, NULL, NULL);
         counter_source(&pool_retries, NULL, NULL);
         if (app->engine)
             work_stop(app->engine, clock_ns() + 2 * NS_PER_S);
-        pool_stop(app->pool, clock_ns() + NS_PER_S);
+        lanes_stop(app->lanes, clock_ns() + NS_PER_S);
     }
     background_stop(app->background);
     leader_stop(app->leader);

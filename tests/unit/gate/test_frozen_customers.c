@@ -17,11 +17,12 @@ static struct server *server;
 static struct pg *pg;
 static struct credential_cache *credentials;
 static struct frozen_customers *frozen;
+static struct pg_pulse pulse;
 
 static void start(void)
 {
     struct why why = {""};
-    frozen = frozen_customers_start(server_url(server), credentials, &why);
+    frozen = frozen_customers_start(server_url(server), credentials, &pulse, &why);
     assert_non_null(frozen);
 }
 

@@ -1,0 +1,10 @@
+/* After a reload: records in the database what its triggers need of the settings. */
+#ifndef SERVER_NOTE_SETTINGS_H
+#define SERVER_NOTE_SETTINGS_H
+
+#include "pg/pool.h"
+
+/* As a job of the pool; a failure is logged. */
+void note_settings_soon(struct pool *pool, int64_t grace_ms, bool mails);
+
+#endif
