@@ -66,16 +66,24 @@ function chooseLogs() {
 const { smoke, chosen } = readArguments(process.argv.slice(2));
 chooseProgram();
 chooseLogs();
+/** In the order of `chosen`; those that could not be run are missing. */
 const done = [];
-for (const name of chosen) {
-  try {
-    done.push(await run(name, smoke));
-  } catch (fault) {
-    console.error(`${name}: could not be run: ${fault.stack}`);
-    process.exitCode = 1;
+const left = [...chosen.entries()];
+async function runOneByOne() {
+  for (let next = left.shift(); next; next = left.shift()) {
+    const [place, name] = next;
+    try {
+      done[place] = await run(name, smoke);
+    } catch (fault) {
+      console.error(`${name}: could not be run: ${fault.stack}`);
+      process.exitCode = 1;
+    }
   }
 }
+// A smoke run measures nothing: its benchmarks may disturb each other.
+await Promise.all(Array.from({ length: smoke ? 3 : 1 }, runOneByOne));
 
 const { table } = await import('./lib/table.js');
-for (const { name, notes } of done) for (const note of notes) console.log(`${name}: ${note}`);
-console.log(`\n${table(['benchmark', 'measure', 'value', 'limit', 'verdict'], done.flatMap((b) => b.rows()))}`);
+const ran = done.filter(Boolean);
+for (const { name, notes } of ran) for (const note of notes) console.log(`${name}: ${note}`);
+console.log(`\n${table(['benchmark', 'measure', 'value', 'limit', 'verdict'], ran.flatMap((b) => b.rows()))}`);
