@@ -6,14 +6,15 @@
 #include "base/log.h"
 #include "base/metrics.h"
 
-#define STALLED_NS NS_PER_S
+#define STALLED_NS (NS_PER_S / 2)
+#define EXPIRED_NS (2 * NS_PER_S)
 
 METRIC_GAUGE(lane_connections, "reclaim_database_lane_connections", "Database connections that are up, by lane.",
              "lane");
 METRIC_GAUGE(lane_busy, "reclaim_database_lane_busy", "Connections that run a job, by lane.", "lane");
 METRIC_GAUGE(lane_queued, "reclaim_database_lane_queued", "Jobs that wait for a connection, by lane.", "lane");
 METRIC_GAUGE(lane_stalled, "reclaim_database_lane_stalled",
-             "1 while jobs of the lane wait and none was begun for a second.", "lane");
+             "1 while jobs of the lane wait and none is begun, or have waited past their deadline.", "lane");
 METRIC_COUNTER(lane_refused, "reclaim_database_lane_refused_total", "Jobs that found their lane full.", "lane");
 
 static const struct {
@@ -28,7 +29,7 @@ struct lanes {
     struct {
         struct pool *pool;
         bool stalled, without; /* connections, while the gate has some */
-        uint64_t refused; /* as last counted */
+        uint64_t refused;      /* as last counted */
     } of[LANE_COUNT];
 };
 
@@ -97,14 +98,20 @@ struct pool_state lanes_read_state(struct lanes *lanes)
     return sum;
 }
 
+static bool is_stalled(const struct pool_state *state)
+{
+    return state->stalled_ns >= STALLED_NS || (state->expired_ns && clock_ns() - state->expired_ns < EXPIRED_NS);
+}
+
 bool lanes_is_stalled(struct lanes *lanes, enum lane lane)
 {
-    return pool_read_state(lanes->of[lane].pool).stalled_ns >= STALLED_NS;
+    struct pool_state state = pool_read_state(lanes->of[lane].pool);
+    return is_stalled(&state);
 }
 
 static void note_stall(struct lanes *lanes, int lane, const struct pool_state *state)
 {
-    bool stalled = state->stalled_ns >= STALLED_NS, was = lanes->of[lane].stalled;
+    bool stalled = is_stalled(state), was = lanes->of[lane].stalled;
     lanes->of[lane].stalled = stalled;
     if (stalled && !was)
         log_warn("jobs of a lane wait for the database", F_STR("lane", lane_table[lane].name),

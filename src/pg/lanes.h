@@ -35,7 +35,7 @@ int lanes_share(int connections, enum lane lane);
 
 /* The sum over all lanes. */
 struct pool_state lanes_read_state(struct lanes *lanes);
-/* Whether jobs of this lane wait and none was begun for a second. */
+/* Whether jobs of this lane wait and none was begun for half a second, or one has waited past its deadline lately. */
 bool lanes_is_stalled(struct lanes *lanes, enum lane lane);
 /* Sets the metrics of each lane and logs those that have stalled; called every second. */
 void lanes_watch(struct lanes *lanes);

@@ -205,10 +205,12 @@ static void requeue(struct pool *pool, struct job *job)
 }
 
 /* A job was taken. Returns when the pool stops. */
-static int64_t note_moved(struct pool *pool, int64_t now_ns)
+static int64_t note_taken(struct pool *pool, const struct job *job, int64_t now_ns)
 {
     pthread_mutex_lock(&pool->lock);
     pool->moved_ns = now_ns;
+    if (now_ns >= job->deadline_ns)
+        pool->state.expired_ns = now_ns;
     int64_t at = pool->stop_ns;
     pthread_mutex_unlock(&pool->lock);
     return at;
@@ -217,7 +219,7 @@ static int64_t note_moved(struct pool *pool, int64_t now_ns)
 static void run_job(struct worker *w, struct job *job)
 {
     struct pool *pool = w->pool;
-    int64_t now = clock_ns(), end_ns = note_moved(pool, now);
+    int64_t now = clock_ns(), end_ns = note_taken(pool, job, now);
     if (now >= job->deadline_ns || now >= end_ns) {
         finish(job, now >= job->deadline_ns ? ERR_TIMEOUT : ERR_CLOSED);
         return;

@@ -20,7 +20,7 @@ struct pool_config {
     enum pg_prepare prepare;
     int connections;
     size_t queue_capacity;
-    bool quiet; /* logs neither outages nor their end: another pool of the same database does */
+    bool quiet;                   /* logs neither outages nor their end: another pool of the same database does */
     const struct pg_pulse *pulse; /* may be NULL; while the database is silent, jobs fail instead of waiting */
 };
 
@@ -40,6 +40,7 @@ struct pool_state {
     int connections, connected, busy;
     size_t queued;
     int64_t stalled_ns;                    /* how long the queue has not moved; 0 while it is empty */
+    int64_t expired_ns;                    /* when a job was last taken past its deadline; 0: never */
     uint64_t retries, reconnects, refused; /* refused: jobs that found the queue full */
 };
 struct pool_state pool_read_state(struct pool *pool);

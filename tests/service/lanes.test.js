@@ -48,6 +48,28 @@ describe('beside requests that wait for the product', () => {
     await server.stop();
   });
 
+  it('only the gate that cannot decide makes the instance unready', async (t) => {
+    const server = await serve(t, { database: db, env: settings });
+    const customer = await addCustomer(db);
+    const key = await addKey(t, db, customer);
+    const session = await db.session(t);
+    await session.query('begin; lock table reclaim.access_keys in access exclusive mode');
+    let turnedAway = 0;
+    const waiting = Array.from({ length: 20 }, async () => {
+      while (turnedAway < 1000 && (await gate(server, asKey(key))).status === 503) turnedAway++;
+    });
+    const overloaded = await until('overloaded', async () => {
+      const answer = await ops(server, '/readyz');
+      return answer.status === 503 && answer;
+    });
+    assert.equal(overloaded.json.status, 'overloaded');
+    assert.equal((await request(server, { path: '/v1/customers', headers: asAdmin() })).status, 200, 'a token needs no key');
+    await session.query('rollback');
+    await Promise.all(waiting);
+    await until('ready again', async () => (await ops(server, '/readyz')).status === 200);
+    await server.stop();
+  });
+
   it('a key whose row another program holds is let through', async (t) => {
     const server = await serve(t, { database: db, env: settings });
     const customer = await addCustomer(db);
