@@ -27,11 +27,14 @@ static void write_success(struct flow *f, int outcome)
 {
     struct request *rq = f->rq;
     const struct contract *contract = f->context->contract;
+    struct str message = str_of(outcome == CODE_SENT ? contract->code_sent : contract->user_deleted);
     AUTO(buf) struct buf out = buf_new(2048);
     struct json_writer w = json_to(&out);
     json_open(&w, '{');
     json_key(&w, "success");
     json_bool(&w, true);
+    json_key(&w, "message");
+    json_str(&w, message);
     json_key(&w, "correlationId");
     json_str(&w, str_of(rq->correlation_id));
     json_key(&w, "data");
@@ -39,7 +42,7 @@ static void write_success(struct flow *f, int outcome)
     json_key(&w, "step");
     json_str(&w, outcome == CODE_SENT ? STR("code-sent") : STR("user-deleted"));
     json_key(&w, "message");
-    json_str(&w, str_of(outcome == CODE_SENT ? contract->code_sent : contract->user_deleted));
+    json_str(&w, message);
     json_key(&w, "correlationId");
     json_str(&w, str_of(rq->correlation_id));
     if (outcome == CODE_SENT) {

@@ -39,6 +39,8 @@ static void read_request(struct flow *f)
         f->step = body.step;
         f->email = body.email;
         f->code = body.code;
+    } else {
+        f->problems = body.problems;
     }
     if (*body.correlation_id)
         request_correlate(f->rq, str_of(body.correlation_id));
@@ -83,7 +85,7 @@ static void limits_decided(struct ticket *ticket)
     } else if (ticket->verdict == ADMISSION_FAILED || !pool) {
         flow_answer_fault(f, ticket->fault);
     } else if (f->step == BODY_MALFORMED) {
-        contract_refuse(f->rq, contract, contract->malformed);
+        contract_refuse_malformed(f->rq, contract, &f->problems);
         reply_send(f->rq, f->rq->reply.status);
     } else {
         flow_run_step(f, pool);

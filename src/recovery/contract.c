@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "recovery/body.h"
 
 const struct contract contract_cleanup_v1 = {
     .name = "cleanup-v1",
@@ -58,14 +59,39 @@ const struct contract contract_registration_recovery = {
 struct refusal {
     const char *code, *message;
     int status;
-    int64_t retry_after; /* 0: none */
+    int64_t retry_after;                  /* 0: none */
+    const struct body_problems *problems; /* NULL: none */
 };
+
+/* What both forms end with. */
+static void write_rest(struct json_writer *w, const struct refusal *r)
+{
+    if (r->retry_after) {
+        json_key(w, "retryAfter");
+        json_i64(w, r->retry_after);
+    }
+    if (!r->problems || !r->problems->count)
+        return;
+    json_key(w, "details");
+    json_open(w, '[');
+    for (size_t i = 0; i < r->problems->count; i++) {
+        json_open(w, '{');
+        json_key(w, "field");
+        json_str(w, str_of(r->problems->at[i].field));
+        json_key(w, "message");
+        json_str(w, str_of(r->problems->at[i].message));
+        json_close(w, '}');
+    }
+    json_close(w, ']');
+}
 
 static void write_envelope(struct json_writer *w, const struct request *rq, const struct refusal *r)
 {
     json_open(w, '{');
     json_key(w, "success");
     json_bool(w, false);
+    json_key(w, "message");
+    json_str(w, str_of(r->message));
     json_key(w, "correlationId");
     json_str(w, str_of(rq->correlation_id));
     json_key(w, "error");
@@ -76,10 +102,7 @@ static void write_envelope(struct json_writer *w, const struct request *rq, cons
     json_str(w, str_of(r->message));
     json_key(w, "httpStatus");
     json_i64(w, r->status);
-    if (r->retry_after) {
-        json_key(w, "retryAfter");
-        json_i64(w, r->retry_after);
-    }
+    write_rest(w, r);
     json_close(w, '}');
     json_close(w, '}');
 }
@@ -98,18 +121,15 @@ static void write_problem(struct json_writer *w, const struct request *rq, const
     json_str(w, str_of(r->code));
     json_key(w, "correlationId");
     json_str(w, str_of(rq->correlation_id));
-    if (r->retry_after) {
-        json_key(w, "retryAfter");
-        json_i64(w, r->retry_after);
-    }
+    write_rest(w, r);
     json_close(w, '}');
 }
 
-static void refuse(struct request *rq, enum cleanup_error error, int status, const char *message, int64_t retry_after)
+static void refuse(struct request *rq, enum cleanup_error error, struct refusal r)
 {
     char code[32];
     snprintf(code, sizeof code, "ORPHAN_CLEANUP_%03d", (int)error);
-    struct refusal r = {code, message, status, retry_after};
+    r.code = code;
     AUTO(buf) struct buf out = buf_new(2048);
     struct json_writer w = json_to(&out);
     if (rq->wants_problem)
@@ -118,13 +138,14 @@ static void refuse(struct request *rq, enum cleanup_error error, int status, con
         write_envelope(&w, rq, &r);
     reply_body(rq, rq->wants_problem ? "application/problem+json" : "application/json",
                arena_copy(rq->arena, buf_str(&out)));
-    rq->reply.status = status;
+    rq->reply.status = r.status;
 }
 
 void contract_refuse_as(struct request *rq, const struct contract *contract, enum cleanup_error error, int status,
                         const char *message)
 {
-    refuse(rq, error, status, message ? message : contract->errors[error].message, 0);
+    refuse(rq, error,
+           (struct refusal){.message = message ? message : contract->errors[error].message, .status = status});
 }
 
 void contract_refuse_limited(struct request *rq, const struct contract *contract, struct str wait, int64_t seconds)
@@ -133,12 +154,24 @@ void contract_refuse_limited(struct request *rq, const struct contract *contract
     struct str message =
         place ? arena_printf(rq->arena, "%.*s%s%s", (int)(place - sentence), sentence, wait.at, place + 2)
               : str_of(sentence);
-    refuse(rq, CLEANUP_RATE_LIMITED, contract->errors[CLEANUP_RATE_LIMITED].status, message.at, seconds);
+    refuse(rq, CLEANUP_RATE_LIMITED,
+           (struct refusal){
+               .message = message.at, .status = contract->errors[CLEANUP_RATE_LIMITED].status, .retry_after = seconds});
 }
 
 void contract_refuse(struct request *rq, const struct contract *contract, enum cleanup_error error)
 {
     contract_refuse_as(rq, contract, error, contract->errors[error].status, NULL);
+}
+
+void contract_refuse_malformed(struct request *rq, const struct contract *contract,
+                               const struct body_problems *problems)
+{
+    enum cleanup_error error = contract->malformed;
+    refuse(rq, error,
+           (struct refusal){.message = contract->errors[error].message,
+                            .status = contract->errors[error].status,
+                            .problems = problems});
 }
 
 void contract_family_refuse(struct request *rq, int status)

@@ -18,6 +18,8 @@ enum cleanup_error {
     CLEANUP_BUSY = 9,
 };
 
+struct body_problems; /* recovery/body.h */
+
 struct contract {
     const char *name;
     enum cleanup_error malformed; /* the error for a body that cannot be read */
@@ -34,11 +36,14 @@ struct contract {
 
 extern const struct contract contract_cleanup_v1, contract_registration_recovery;
 
-/* Writes {"success":false,"correlationId":…,"error":{…}} with the contract's status and message. */
+/* Writes {"success":false,"message":…,"correlationId":…,"error":{…}} with the contract's status and message. */
 void contract_refuse(struct request *rq, const struct contract *contract, enum cleanup_error error);
 /* The same with another status or message (NULL: the contract's). */
 void contract_refuse_as(struct request *rq, const struct contract *contract, enum cleanup_error error, int status,
                         const char *message);
+/* The contract's error for a malformed body, with what is wrong in "details". */
+void contract_refuse_malformed(struct request *rq, const struct contract *contract,
+                               const struct body_problems *problems);
 /* 003, with how long to wait: in the message, if the contract's has %s, and in seconds. */
 void contract_refuse_limited(struct request *rq, const struct contract *contract, struct str wait, int64_t seconds);
 /* For the family /functions/v1/, whose context is a struct contract. */

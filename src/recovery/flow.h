@@ -32,8 +32,9 @@ struct flow {
     struct request *rq;
     enum body_step step;
     struct str email;
-    struct code code; /* as typed, in the second step */
-    bool proven;      /* it was the right one; `stored` is what it was compared with */
+    struct body_problems problems; /* of a malformed request */
+    struct code code;              /* as typed, in the second step */
+    bool proven;                   /* it was the right one; `stored` is what it was compared with */
     struct stored_code {
         struct digest hash;
         struct code_salt salt;

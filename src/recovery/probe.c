@@ -66,6 +66,7 @@ struct probe_request {
     struct request *rq;
     struct probe *probe;
     struct str email; /* absent when the request was malformed */
+    struct body_problems problems;
     bool found, answered;
 };
 
@@ -111,6 +112,8 @@ static void read_request(struct probe_request *q)
     struct body body;
     if (body_read_probe(q->rq->arena, q->rq->body, &body) == OK)
         q->email = body.email;
+    else
+        q->problems = body.problems;
     if (*body.correlation_id)
         request_correlate(q->rq, str_of(body.correlation_id));
 }
@@ -125,7 +128,7 @@ static void limits_decided(struct ticket *ticket)
     if (ticket->verdict == ADMISSION_REFUSED)
         refuse_limited(q);
     else if (ticket->verdict == ADMISSION_GRANTED && !q->email.at)
-        contract_refuse(rq, q->probe->contract, q->probe->contract->malformed);
+        contract_refuse_malformed(rq, q->probe->contract, &q->problems);
     else if (ticket->verdict == ADMISSION_GRANTED && lookup && batch_add(lookup, &q->item) == OK)
         return;
     else

@@ -241,6 +241,45 @@ for (const [contract, promised] of Object.entries(contracts))
       assert.equal(await codeOf(db, email), undefined);
     });
 
+    it('a malformed body is answered with each field that is wrong and what is wrong, and with nothing of the request', async () => {
+      const { email } = await addUser(db);
+      const canary = 'canary7341';
+      const step = 'request-code';
+      const missing = { email: 'email is missing.', step: 'step is missing.', verificationCode: 'verificationCode is missing.' };
+      const noStep = { step: 'step must be request-code or validate-and-cleanup.' };
+      const noCode = { verificationCode: `verificationCode must be the ${contract === 'cleanup-v1' ? 'letters and digits' : 'digits'} of the code, as mailed.` };
+      const noObject = (why) => ({ body: `The body is not one JSON object: ${why}.` });
+      const cases = [
+        [{}, { email: missing.email, step: missing.step }],
+        [{ step }, { email: missing.email }],
+        [{ step, email: 5 }, { email: 'email must be a string.' }],
+        [{ step, email: `${canary.repeat(30)}@example.com` }, { email: 'email is longer than 255 bytes.' }],
+        [{ step, email: canary }, { email: 'email is not an e-mail address.' }],
+        [{ step: canary, email }, noStep],
+        [{ step: 7, email }, { step: 'step must be a string.' }],
+        [{ step, email, correlationId: canary }, { correlationId: 'correlationId must be a UUID.' }],
+        [{ step, email, correlationId: null }, { correlationId: 'correlationId must be a UUID.' }],
+        [{ step: 'validate-and-cleanup', email }, { verificationCode: missing.verificationCode }],
+        [{ step: 'validate-and-cleanup', email, verificationCode: 123456 }, { verificationCode: 'verificationCode must be a string.' }],
+        [{ step: 'validate-and-cleanup', email, verificationCode: canary }, noCode],
+        [{ step: canary, email: canary, correlationId: canary }, { correlationId: 'correlationId must be a UUID.', email: 'email is not an e-mail address.', ...noStep }],
+        ['[]', noObject('not an object')],
+        ['', noObject('it ends too early')],
+        [`{"${canary}":1,"${canary}":2}`, noObject('a key stands there twice')],
+        [`{"step":${canary}}`, noObject('not JSON')],
+      ];
+      for (const [body, expected] of cases) {
+        const answer = refused(await cleanup(server, body), promised.malformed);
+        assert.deepEqual(Object.fromEntries(answer.json.error.details.map(({ field, message }) => [field, message.replace(/, at line \d+, column \d+/, '')])), expected, JSON.stringify(body));
+        assert.ok(!answer.body.includes(canary));
+      }
+      const headers = { Accept: 'application/problem+json' };
+      const { details } = JSON.parse((await cleanup(server, { step }, { headers })).body);
+      assert.deepEqual(details, [{ field: 'email', message: missing.email }]);
+      const probed = await cleanup(server, { email: 1 }, { path: '/functions/v1/check-email-status' });
+      assert.deepEqual(probed.json.error.details, [{ field: 'email', message: 'email must be a string.' }]);
+    });
+
     it('fields that it does not know are ignored', async () => {
       const user = await addUser(db);
       assertSent(await requestCode(server, user.email, { verificationCode: 5, extra: [{ deep: true }], '': null }), contract);

@@ -139,6 +139,79 @@ for (const [contract, promised] of Object.entries(contracts))
     });
   });
 
+/** The two functions and the error parser of the first document's client library, step by step: what they send and what they
+ * read, on the same client. `printed` gives an error's code as that parser does: it takes every error that has a context for
+ * a failed connection, and with this release of supabase-js every error has one. */
+const documentClient = (client) => {
+  const call = async (fields, email, correlationId) => {
+    const { data, error } = await client.functions.invoke('cleanup-orphaned-user', {
+      body: { ...fields, email: email.toLowerCase().trim(), correlationId: correlationId ?? randomUUID() },
+      headers: { 'x-correlation-id': correlationId ?? randomUUID() },
+    });
+    if (error) throw await parse(error);
+    return { success: true, message: data.message, correlationId: data.correlationId };
+  };
+  const parse = async (error) => {
+    const told = error.context instanceof Response ? (await error.context.json()).error : error.context?.error || {};
+    return {
+      printed: 'context' in error ? 'NETWORK_ERROR' : told.code || 'UNKNOWN_ERROR',
+      code: told.code || 'UNKNOWN_ERROR',
+      message: told.message || 'An unexpected error occurred',
+      retryAfter: told.retryAfter,
+    };
+  };
+  return {
+    requestCleanupCode: (email, correlationId) => call({ step: 'request-code' }, email, correlationId),
+    validateAndCleanup: (email, verificationCode, correlationId) => call({ step: 'validate-and-cleanup', verificationCode }, email, correlationId),
+  };
+};
+
+describe('the clients that the documents print', () => {
+  it('the first document’s library shows a message and the id that it sent after both steps, and knows errors by their code', async () => {
+    const { requestCleanupCode, validateAndCleanup } = documentClient(clientOf(servers['cleanup-v1']));
+    const user = await addUser(db);
+    const correlationId = randomUUID();
+    assert.deepEqual(await requestCleanupCode(`  ${user.email.toUpperCase()} `, correlationId), {
+      success: true,
+      message: contracts['cleanup-v1'].codeSent,
+      correlationId,
+    });
+    const { code } = await provider.mailTo(user.email);
+    await assert.rejects(validateAndCleanup(user.email, wrong(code)), (error) => {
+      assert.equal(error.code, 'ORPHAN_CLEANUP_002');
+      assert.equal(error.message, contracts['cleanup-v1'].errors['002'][1]);
+      assert.equal(error.printed, 'NETWORK_ERROR', 'as printed, whatever a server answers');
+      return true;
+    });
+    const deleted = await validateAndCleanup(user.email, code);
+    assert.equal(deleted.message, contracts['cleanup-v1'].userDeleted);
+    assert.match(deleted.correlationId, /^[0-9a-f-]{36}$/);
+  });
+
+  it('the second document’s three calls of fetch find all that they read', async () => {
+    const { host, port } = servers['registration-recovery'].address();
+    const call = async (name, body) => {
+      const response = await fetch(`http://${host}:${port}/functions/v1/${name}`, {
+        method: 'POST',
+        headers: { 'Content-Type': 'application/json' },
+        body: JSON.stringify(body),
+      });
+      return response.json();
+    };
+    const { email, id } = await addUser(db);
+    const { data: probed } = await call('check-email-status', { email });
+    assert.deepEqual([probed.isOrphaned, probed.status], [true, 'registered_unverified']);
+    const sent = await call('cleanup-orphaned-user', { step: 'request-code', email });
+    assert.equal(sent.success, true);
+    assert.match(sent.correlationId, /^[0-9a-f-]{36}$/);
+    const { code } = await provider.mailTo(email);
+    const refused = await call('cleanup-orphaned-user', { step: 'validate-and-cleanup', email, verificationCode: wrong(code) });
+    assert.deepEqual([refused.success, refused.error.message], [false, contracts['registration-recovery'].errors['002'][1]]);
+    const { success, data } = await call('cleanup-orphaned-user', { step: 'validate-and-cleanup', email, verificationCode: code });
+    assert.deepEqual([success, data.deletedUserId], [true, id]);
+  });
+});
+
 describe('supabase-js with a demonstration and its mailbox', () => {
   it('the whole story, the code read from the mailbox', async (t) => {
     const server = await serve(t, { args: ['--demo'] });

@@ -68,6 +68,8 @@ export function assertRefused(answer, contract, number) {
   assert.equal(answer.status, status, answer.body);
   assert.equal(answer.json.error.httpStatus, status);
   assert.equal(answer.json.success, false);
+  assert.equal(answer.json.message, answer.json.error.message);
+  assert.equal('details' in answer.json.error, number === contracts[contract].malformed);
   assert.match(answer.json.correlationId, uuid);
   assert.equal(answer.headers['x-correlation-id'], answer.json.correlationId);
   if (sentence) assert.equal(answer.json.error.message, sentence);
@@ -84,6 +86,7 @@ function assertOk(answer, step, message) {
   assert.equal(answer.json.data.correlationId, answer.json.correlationId);
   assert.equal(answer.json.data.step, step);
   assert.equal(answer.json.data.message, message);
+  assert.equal(answer.json.message, message);
   return answer;
 }
 

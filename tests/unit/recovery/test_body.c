@@ -60,6 +60,22 @@ static void what_misses_something_is_malformed(void **state UNUSED)
     arena_free(arena);
 }
 
+static void every_field_that_is_wrong_is_named(void **state UNUSED)
+{
+    struct arena *arena = arena_new(1024, 65536);
+    struct body body;
+    assert_int_not_equal(read_cleanup(arena, "{\"email\":1,\"correlationId\":2,\"step\":3}", &body), OK);
+    assert_int_equal(body.problems.count, 3);
+    assert_string_equal(body.problems.at[0].field, "correlationId");
+    assert_string_equal(body.problems.at[0].message, "correlationId must be a UUID.");
+    assert_string_equal(body.problems.at[1].message, "email must be a string.");
+    assert_string_equal(body.problems.at[2].message, "step must be a string.");
+    assert_int_not_equal(body_read_probe(arena, STR("{\"email\""), &body), OK);
+    assert_int_equal(body.problems.count, 1);
+    assert_string_equal(body.problems.at[0].field, "body");
+    arena_free(arena);
+}
+
 static void the_correlation_id_of_a_malformed_body_is_kept(void **state UNUSED)
 {
     struct arena *arena = arena_new(1024, 65536);
@@ -76,6 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_steps_are_understood),
         cmocka_unit_test(what_misses_something_is_malformed),
+        cmocka_unit_test(every_field_that_is_wrong_is_named),
         cmocka_unit_test(the_correlation_id_of_a_malformed_body_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

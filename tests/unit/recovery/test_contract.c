@@ -29,6 +29,8 @@ static void a_refusal_satisfies_both_documents(void **state UNUSED)
     json_t *error = json_object_get(body, "error");
     assert_true(json_is_false(json_object_get(body, "success")));
     assert_string_equal(json_string_value(json_object_get(body, "correlationId")), rq.correlation_id);
+    assert_string_equal(json_string_value(json_object_get(body, "message")),
+                        json_string_value(json_object_get(error, "message")));
     assert_string_equal(json_string_value(json_object_get(error, "code")), "ORPHAN_CLEANUP_005");
     assert_int_equal(json_integer_value(json_object_get(error, "httpStatus")), 409);
     assert_string_equal(json_string_value(json_object_get(error, "message")),
