@@ -54,6 +54,7 @@ struct pg {
     size_t answer_count;
 
     struct tx tx;
+    struct pg_fault fault;
 };
 
 /* Sets the calls to their state before a trip: ERR_CLOSED, no rows. */

@@ -187,6 +187,26 @@ enum err pg_error_of(const PGresult *result, char sqlstate[6])
     return is_one_of(state, again) ? ERR_CONFLICT : ERR_DATABASE;
 }
 
+const struct pg_fault *pg_fault(const struct pg *pg)
+{
+    return &pg->fault;
+}
+
+void pg_forget_fault(struct pg *pg)
+{
+    pg->fault = (struct pg_fault){"", ""};
+}
+
+static enum err fail_call(struct pg *pg, struct pg_call *call, const PGresult *result)
+{
+    const char *constraint = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
+    call->err = pg_error_of(result, call->sqlstate);
+    snprintf(call->constraint, sizeof call->constraint, "%s", constraint ? constraint : "");
+    memcpy(pg->fault.sqlstate, call->sqlstate, sizeof call->sqlstate);
+    memcpy(pg->fault.constraint, call->constraint, sizeof call->constraint);
+    return call->err;
+}
+
 /* One message sent in the pipeline. Results arrive in the same order, one for each. */
 struct pipeline_step {
     enum { PIPELINE_DEALLOCATE, PIPELINE_PREPARE, PIPELINE_RUN } kind;
@@ -306,8 +326,8 @@ static enum err take_answer(struct pg *pg, const struct pipeline_step *step, PGr
     ExecStatusType status = PQresultStatus(result);
     bool done = status == PGRES_TUPLES_OK || status == PGRES_COMMAND_OK || status == PGRES_EMPTY_QUERY;
     if (status == PGRES_FATAL_ERROR) {
-        e = step->call->err = pg_error_of(result, state);
-        memcpy(step->call->sqlstate, state, sizeof state);
+        e = fail_call(pg, step->call, result);
+        memcpy(state, step->call->sqlstate, sizeof state);
         if (e != ERR_CLOSED && may_succeed_prepared_again(pg, step, state))
             step->call->err = ERR_CONFLICT;
     } else if (!done && status != PGRES_PIPELINE_ABORTED) {
@@ -331,7 +351,7 @@ static enum err read_sync(struct trip *t, struct pg_call *last)
             return e;
         ExecStatusType status = result ? PQresultStatus(result) : PGRES_EMPTY_QUERY;
         if (status == PGRES_FATAL_ERROR)
-            e = last->err = pg_error_of(result, last->sqlstate);
+            e = fail_call(t->pg, last, result);
         PQclear(result);
         if (status == PGRES_PIPELINE_SYNC)
             return OK;
@@ -381,7 +401,7 @@ void pg_reset_calls(struct pg_call *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         calls[i].err = ERR_CLOSED;
-        calls[i].sqlstate[0] = '\0';
+        calls[i].sqlstate[0] = calls[i].constraint[0] = '\0';
         calls[i].rows = 0;
         calls[i].data = NULL;
     }

@@ -44,8 +44,9 @@ struct pg_call {
      * in the session or does not match the schema any more; ERR_CLOSED when it was not run. */
     enum err err;
     char sqlstate[6];
-    int rows;         /* returned, or affected where none are returned */
-    const void *data; /* the result; valid until the next trip on this connection */
+    char constraint[64]; /* the one that a statement violated, else "" */
+    int rows;            /* returned, or affected where none are returned */
+    const void *data;    /* the result; valid until the next trip on this connection */
 };
 
 struct pg;
@@ -80,6 +81,14 @@ bool pg_is_pooled(const struct pg *pg); /* connected through a transaction poole
 int pg_socket(const struct pg *pg);
 /* Drops the notifications received, for callers that use them only to wake up. */
 void pg_forget_notifications(struct pg *pg);
+
+/* The last statement that the server refused on this connection, for log lines behind calls that are out of scope: SQLSTATE
+ * and constraint, "" without. PostgreSQL's sentences are left out: they may quote values. */
+struct pg_fault {
+    char sqlstate[6], constraint[64];
+};
+const struct pg_fault *pg_fault(const struct pg *pg);
+void pg_forget_fault(struct pg *pg);
 
 /* Returns the first failure among the calls, or the error that ended the trip. Calls before the failed one keep their
  * results, those after it are not run. ERR_TIMEOUT and ERR_CLOSED leave the connection closed, unless the deadline had
