@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 
+#include "api/code_mail.h"
 #include "api/db_request.h"
 #include "api/fields.h"
 #include "base/clock.h"
@@ -280,58 +281,29 @@ enum err sign_in_code_use(struct customers *context, struct pg *pg, struct str e
 
 /* --- the mail --- */
 
+static const struct code_mail words = {
+    .subject = "Your sign-in code",
+    .opening = "Your sign-in code is",
+    .use = "Enter it where you asked for it.",
+    .warning =
+        "If it was not you who asked, ignore this mail: without the code nobody is signed in. Do not pass it on.",
+};
+
 void sign_in_code_mail_write(const struct code *code, int minutes, const char *reference, struct mail *ret)
 {
-    char shown[CODE_TEXT_MAX];
-    const char *unit = minutes == 1 ? "minute" : "minutes";
-    code_show(&shape, code, shown);
-    mail_begin(ret, "Your sign-in code");
-    (void)snprintf(ret->reference, sizeof ret->reference, "%s", reference);
-    buf_addf(&ret->text,
-             "Your sign-in code is\r\n"
-             "\r\n"
-             "    %s\r\n"
-             "\r\n"
-             "It is valid for %d %s and works once. Enter it where you asked for it.\r\n"
-             "\r\n"
-             "If it was not you who asked, ignore this mail: without the code nobody is\r\n"
-             "signed in. Do not pass it on.\r\n"
-             "\r\n",
-             shown, minutes, unit);
-    buf_addz(&ret->html, "<p>Your sign-in code is</p>\r\n"
-                         "<p style=\"font-family:ui-monospace,Consolas,Menlo,monospace;font-size:32px;font-weight:bold;"
-                         "letter-spacing:3px;margin:24px 0\">");
-    mail_add_escaped(ret, shown);
-    buf_addf(&ret->html,
-             "</p>\r\n<p>It is valid for %d %s and works once. Enter it where you asked for it.</p>\r\n"
-             "<p>If it was not you who asked, ignore this mail: without the code nobody is signed in. Do not pass it "
-             "on.</p>\r\n",
-             minutes, unit);
-    mail_end(ret);
-    secret_wipe(shown, sizeof shown);
+    code_mail_lay_out(&words, &shape, code, minutes, reference, ret);
 }
 
-/* Derives the same code again. */
 enum err sign_in_code_mail_compose(void *customers, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                    struct mail *ret)
 {
     const struct customers *context = customers;
-    struct str user_id, salt_hex, correlation_id;
-    struct code_salt salt;
-    if (json_get_str(payload, "user_id", &user_id) || json_get_str(payload, "salt", &salt_hex) ||
-        json_get_str(payload, "correlation_id", &correlation_id) || code_salt_parse(salt_hex, &salt) ||
-        !str_is_uuid(user_id) || !str_is_uuid(correlation_id))
-        return ERR_INPUT;
-    struct pg_call call = {.ask = &read_mail, .args = {pg_text(user_id.at), pg_text(salt_hex.at)}};
-    enum err e = pg_ask(pg, &call, deadline_ns);
+    struct code_payload p;
+    enum err e = code_payload_read(payload, &p);
     if (e)
         return e;
-    int64_t left_s = call.rows ? pg_get_i64(&call, 0, 1) : 0;
-    if (left_s <= 0)
-        return ERR_MISSING; /* used, expired or replaced, or the user is gone */
-    struct code code = code_derive(context->code_keys, &shape, &salt, user_id.at);
-    sign_in_code_mail_write(&code, (int)((left_s + 59) / 60), correlation_id.at, ret);
-    secret_wipe(&code, sizeof code);
-    ret->expires_us = clock_wall_us() + left_s * 1000000;
-    return str_copy(pg_get(&call, 0, 0), ret->to, sizeof ret->to);
+    struct pg_call found = {.ask = &read_mail, .args = {pg_text(p.user_id.at), pg_text(p.salt_hex.at)}};
+    if ((e = pg_ask(pg, &found, deadline_ns)))
+        return e;
+    return code_mail_compose(&words, context->code_keys, &shape, &p, &found, ret);
 }
