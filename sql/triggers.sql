@@ -98,5 +98,8 @@ CREATE OR REPLACE TRIGGER event_outbox_notify AFTER INSERT ON reclaim.event_outb
 CREATE OR REPLACE TRIGGER call_forget BEFORE UPDATE OF tm_delete ON reclaim.call_calls
   FOR EACH ROW EXECUTE FUNCTION reclaim.call_forget();
 
+CREATE OR REPLACE TRIGGER keep_event BEFORE UPDATE ON reclaim.auth_cleanup_events
+  FOR EACH ROW EXECUTE FUNCTION reclaim.keep_event();
+
 -- The audit tables have their first partitions before anything is written; the leader makes the next in time.
 SELECT reclaim.make_audit_partitions();

@@ -183,8 +183,12 @@ static const struct command commands[] = {
      .group = GROUP_REGISTRATIONS,
      .usage = "CORRELATION_ID|EMAIL",
      .summary = "the audit trail of one request or address",
-     .help = "Prints the rows of the log of clean-ups, oldest first. Addresses are looked up by their keyed hash, so\n"
-             "RECLAIM_SECRET_KEY must be the servers'.\n",
+     .help =
+         "Prints what happened to a request or an address, oldest first: both steps, the mail, and refusals counted "
+         "by\n"
+         "the minute. An id also finds the other step with the same code. CSV and JSON have the state of the row in\n"
+         "auth_cleanup_log as well. Addresses are looked up by their keyed hash, so RECLAIM_SECRET_KEY must be the\n"
+         "servers'.\n",
      .words = 1,
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .key_purpose = IDENTIFIER_PURPOSE,

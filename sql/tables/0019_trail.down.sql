@@ -1,1 +1,1 @@
--- Nothing to take back.
+DROP TABLE reclaim.auth_cleanup_events;

@@ -1,7 +1,7 @@
 -- The audit tables: a partition a month, and a place for every row.
 BEGIN;
 SET LOCAL client_min_messages = warning;
-SELECT plan(26);
+SELECT plan(34);
 
 CREATE FUNCTION pg_temp.month(n integer) RETURNS timestamptz LANGUAGE sql
 AS $$ SELECT (date_trunc('month', clock_timestamp() AT TIME ZONE 'UTC') + make_interval(months => n)) AT TIME ZONE 'UTC' $$;
@@ -15,11 +15,11 @@ CREATE FUNCTION pg_temp.log(at timestamptz, note text DEFAULT '') RETURNS text L
 CREATE FUNCTION pg_temp.place(note text) RETURNS text LANGUAGE sql
 AS $$ SELECT tableoid::regclass::text FROM reclaim.customer_log WHERE detail = note $$;
 
-SELECT is(pg_temp.parts(parent), 4::bigint, parent || ' has this month, the next two and the default') FROM unnest(ARRAY['auth_cleanup_log', 'customer_log']) AS parent;
-SELECT isnt(to_regclass(pg_temp.part(parent, n)), NULL) FROM unnest(ARRAY['auth_cleanup_log', 'customer_log']) AS parent, generate_series(0, 2) AS n;
+SELECT is(pg_temp.parts(parent), 4::bigint, parent || ' has this month, the next two and the default') FROM unnest(ARRAY['auth_cleanup_log', 'auth_cleanup_events', 'customer_log']) AS parent;
+SELECT isnt(to_regclass(pg_temp.part(parent, n)), NULL) FROM unnest(ARRAY['auth_cleanup_log', 'auth_cleanup_events', 'customer_log']) AS parent, generate_series(0, 2) AS n;
 SELECT is(reclaim.make_audit_partitions(), 0, 'repeated, it makes nothing');
 SELECT is_empty($$SELECT c.oid::regclass FROM pg_class c, aclexplode(c.relacl) AS acl
-  WHERE c.relnamespace = 'reclaim'::regnamespace AND c.relname ~ '_log_' AND acl.grantee = 0$$, 'none is open to PUBLIC');
+  WHERE c.relnamespace = 'reclaim'::regnamespace AND c.relname ~ '_(log|events)_' AND acl.grantee = 0$$, 'none is open to PUBLIC');
 
 SELECT is(pg_temp.log(clock_timestamp()), pg_temp.part('customer_log', 0), 'a row is in the partition of its month');
 SELECT is(pg_temp.log(pg_temp.month(1) - interval '1 microsecond'), pg_temp.part('customer_log', 0), 'up to its last instant');
@@ -60,6 +60,13 @@ AS $$ DECLARE line text; lines text := ''; BEGIN
 SELECT is((SELECT count(*) FROM regexp_matches(pg_temp.explain(format(
     'UPDATE reclaim.auth_cleanup_log SET status = %L WHERE id = 1 AND created_at = %L', 'completed', clock_timestamp())), '(Scan (using|on))', 'g')),
   1::bigint, 'an update by id and time looks into one');
+
+-- Events are facts: no row is changed, in whichever partition it is, and old ones are deleted.
+INSERT INTO reclaim.auth_cleanup_events (kind, outcome, created_at) VALUES ('mail', 'sent', clock_timestamp()), ('mail', 'sent', '1999-12-31Z');
+SELECT throws_ok($$UPDATE reclaim.auth_cleanup_events SET outcome = 'failed' WHERE created_at > now() - interval '1 day'$$, '23001', NULL, 'an event is not changed');
+SELECT throws_ok($$UPDATE reclaim.auth_cleanup_events_default SET outcome = 'failed'$$, '23001', NULL, 'nor by its partition');
+SELECT throws_ok(format('UPDATE %s SET outcome = %L', pg_temp.part('auth_cleanup_events', 0), 'failed'), '23001', NULL, 'nor in one that was attached');
+SELECT lives_ok($$DELETE FROM reclaim.auth_cleanup_events WHERE created_at < '2000-01-01'$$, 'it goes when it is old');
 
 SELECT * FROM finish();
 ROLLBACK;

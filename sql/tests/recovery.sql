@@ -1,7 +1,7 @@
 -- Locks by address, codes and the log of clean-ups.
 BEGIN;
 SET LOCAL client_min_messages = warning; -- the functions tell of each lock
-SELECT plan(34);
+SELECT plan(38);
 
 -- Addresses and the numbers that stand for them; the expected ones are computed by another program.
 SELECT is(reclaim.normalise_email(E' \t\r\n\fSomeone@Example.COM\n '), 'someone@example.com', 'white space and case do not count');
@@ -57,6 +57,13 @@ SELECT lives_ok($$INSERT INTO reclaim.auth_cleanup_log (correlation_id, email_ha
   VALUES (gen_random_uuid(), 'x', 'request-code', 'pending')$$, 'a clean-up begins pending');
 SELECT throws_ok($$INSERT INTO reclaim.auth_cleanup_log (correlation_id, email_hash, step, status)
   VALUES (gen_random_uuid(), 'x', 'request-code', 'other')$$, '23514', NULL, 'and is never anything but pending, completed or failed');
+
+SELECT columns_are('reclaim', 'auth_cleanup_events',
+  ARRAY['id', 'log_id', 'correlation_id', 'email_hash', 'network_hash', 'kind', 'outcome', 'detail', 'sqlstate', 'constraint_name',
+    'count', 'counted_from', 'created_at']);
+SELECT has_index('reclaim', 'auth_cleanup_events', 'auth_cleanup_events_correlation_id_idx', 'a step is found by its own id');
+SELECT has_index('reclaim', 'auth_cleanup_events', 'auth_cleanup_events_email_hash_idx', 'and an address by its hash');
+SELECT throws_ok($$INSERT INTO reclaim.auth_cleanup_events (kind, outcome) VALUES ('other', 'x')$$, '23514', NULL, 'an event is a step, a mail or refusals');
 
 SELECT is_empty($$SELECT oid::regprocedure FROM pg_proc WHERE pronamespace = 'reclaim'::regnamespace
   AND has_function_privilege('public', oid, 'EXECUTE')$$, 'PUBLIC takes no locks');

@@ -1,4 +1,4 @@
-/* `reclaim trace`: what the log of clean-ups has of one request or address. */
+/* `reclaim trace`: what happened to one request or address, steps, mails and counted refusals in the order of time. */
 #include "base/email.h"
 #include "cli/commands.h"
 #include "limits/tiers.h"
@@ -28,10 +28,21 @@ static enum err subject_of(struct command_context *c, struct pg_call *ret, char 
 }
 
 static const struct report_column columns[] = {
-    {.name = "created_at"}, {.name = "updated_at"}, {.name = "correlation_id"}, {.name = "step"},
-    {.name = "status"},     {.name = "error"},      {.name = "classification"},
+    {.name = "at"},
+    {.name = "what"},
+    {.name = "outcome"},
+    {.name = "detail"},
+    {.name = "count", .kind = REPORT_NUMBER},
+    {.name = "sqlstate"},
+    {.name = "constraint"},
+    {.name = "correlation_id"},
+    {.name = "network_hash", .where = IN_DATA},
+    {.name = "log_id", .kind = REPORT_NUMBER, .where = IN_DATA},
+    {.name = "log_status", .where = IN_DATA},
+    {.name = "log_error", .where = IN_DATA},
+    {.name = "log_updated_at", .where = IN_DATA},
 };
-static const struct report_shape trace_shape = {columns, COUNT_OF(columns), true, "", "row"};
+static const struct report_shape trace_shape = {columns, COUNT_OF(columns), true, "", "event"};
 
 enum err trace_command(struct command_context *c)
 {

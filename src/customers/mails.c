@@ -196,9 +196,12 @@ static enum err compose_last_mail(void *context, struct pg *pg, const json_t *pa
 }
 
 static const struct mail_template templates[] = {
-    {"customer-frozen", compose_frozen},       {"customer-moved", compose_moved},
-    {"customer-recovered", compose_recovered}, {"customer-reminder", compose_reminder},
-    {"customer-deleted", compose_last_mail},   {"sign-in-code", sign_in_code_mail_compose},
+    {.name = "customer-frozen", .compose = compose_frozen},
+    {.name = "customer-moved", .compose = compose_moved},
+    {.name = "customer-recovered", .compose = compose_recovered},
+    {.name = "customer-reminder", .compose = compose_reminder},
+    {.name = "customer-deleted", .compose = compose_last_mail},
+    {.name = "sign-in-code", .compose = sign_in_code_mail_compose, .passes = true},
 };
 
 struct mail_templates customers_mails(struct customers *context)

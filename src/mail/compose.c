@@ -54,17 +54,27 @@ void mail_cleanup(struct mail *mail)
     mail_free(mail);
 }
 
+const struct mail_template *mail_template_of(const struct post *post, const json_t *payload, void **ret_context)
+{
+    struct str name;
+    if (!payload || json_get_str(payload, "template", &name))
+        return NULL;
+    for (size_t i = 0; i < COUNT_OF(post->features); i++) {
+        const struct mail_templates *feature = &post->features[i];
+        for (size_t k = 0; k < feature->count; k++) {
+            if (!str_eq(name, str_of(feature->at[k].name)))
+                continue;
+            *ret_context = feature->context;
+            return &feature->at[k];
+        }
+    }
+    return NULL;
+}
+
 enum err mail_compose(const struct post *post, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                       struct mail *ret)
 {
-    struct str name;
-    if (json_get_str(payload, "template", &name))
-        return ERR_INPUT;
-    for (size_t i = 0; i < COUNT_OF(post->features); i++) {
-        const struct mail_templates *feature = &post->features[i];
-        for (size_t k = 0; k < feature->count; k++)
-            if (str_eq(name, str_of(feature->at[k].name)))
-                return feature->at[k].compose(feature->context, pg, payload, deadline_ns, ret);
-    }
-    return ERR_INPUT;
+    void *context = NULL;
+    const struct mail_template *template = mail_template_of(post, payload, &context);
+    return template ? template->compose(context, pg, payload, deadline_ns, ret) : ERR_INPUT;
 }

@@ -65,9 +65,15 @@ struct provider *delivery_provider(struct delivery *d)
     return &d->post->providers[d->at];
 }
 
+static void fail(struct delivery *d, const char *reason);
+
 static void finish(struct delivery *d, enum work_outcome outcome, const char *what, const char *reason)
 {
     struct engine *engine = d->item->engine;
+    if (outcome == WORK_AGAIN && d->item->tries >= d->item->kind->tries_max) {
+        fail(d, reason);
+        return;
+    }
     work_cancel(engine, &d->due);
     work_cancel(engine, &d->next);
     report(d, MAIL_PENDING);
@@ -75,6 +81,37 @@ static void finish(struct delivery *d, enum work_outcome outcome, const char *wh
     counter_add(&mails, 1, what);
     mail_free(&d->mail);
     work_end(d->item, outcome, reason);
+}
+
+static void finish_with(struct delivery *d, const char *result, const char *detail, const char *what)
+{
+    d->item->result = result;
+    d->item->result_detail = detail;
+    finish(d, WORK_DONE, what, NULL);
+}
+
+/* A code that nobody got is not kept as a dead item: whoever wants one asks again. */
+static bool is_kept(const struct delivery *d)
+{
+    void *context;
+    AUTO(json) json_t *payload = json_read_object(d->item->payload, NULL);
+    const struct mail_template *template = mail_template_of(d->post, payload, &context);
+    return !template || !template->passes;
+}
+
+/* No provider will get the mail. */
+static void fail(struct delivery *d, const char *reason)
+{
+    struct work_item *item = d->item;
+    bool kept = is_kept(d);
+    item->result = "failed";
+    item->result_detail = reason;
+    if (!kept) {
+        log_correlate(*d->mail.reference ? d->mail.reference : NULL);
+        log_warn("mail failed for good", F_INT("item", item->id), F_INT("tries", item->tries), F_STR("reason", reason));
+        log_correlate(NULL);
+    }
+    finish(d, kept ? WORK_DEAD : WORK_DONE, "undeliverable", reason);
 }
 
 /* While the request waits, or its answer can be replaced, each provider has one try; afterwards each has three, beginning
@@ -132,7 +169,7 @@ static void end_undelivered(struct delivery *d)
         else
             proceed(d); /* the success has been sent: there are more tries */
     } else {
-        finish(d, WORK_DEAD, "undeliverable", "no provider took the mail");
+        fail(d, "no provider took the mail");
     }
 }
 
@@ -152,7 +189,7 @@ static void proceed(struct delivery *d)
     if (d->revocable && now_ns >= d->revocable->until_ns)
         keep(d);
     if (d->mail.expires_us && clock_wall_us() >= d->mail.expires_us)
-        finish(d, WORK_DONE, "expired", NULL);
+        finish_with(d, "expired", NULL, "expired");
     else if (d->abandoned)
         finish(d, WORK_RETURNED, "returned", NULL);
     else if (!address_is_sound(str_of(d->mail.to)) || !choose_provider(d))
@@ -182,7 +219,7 @@ void delivery_tried(struct delivery *d, enum try_result result, int status, enum
     histogram_observe(&try_seconds, (double)(clock_ns() - d->began_ns) / (double)NS_PER_S, provider);
     if (result == TRY_DELIVERED) {
         report(d, MAIL_DELIVERED);
-        finish(d, WORK_DONE, "delivered", NULL);
+        finish_with(d, "sent", provider, "delivered");
         return;
     }
     log_failure(d, result, status, err);
@@ -231,24 +268,40 @@ static void deliver_composed(struct work_note *note)
     if (!d->err)
         proceed(d);
     else if (d->err == ERR_MISSING)
-        finish(d, WORK_DONE, "unneeded", NULL);
+        finish_with(d, "unneeded", NULL, "unneeded");
     else if (d->err == ERR_INPUT)
-        finish(d, WORK_DEAD, "undeliverable", "no mail can be composed from the payload");
+        fail(d, "no mail can be composed from the payload");
     else if (d->abandoned)
         finish(d, WORK_RETURNED, "returned", NULL);
     else
         finish(d, WORK_AGAIN, "postponed", "the address could not be read from the database");
 }
 
-static void take_over(struct work_item *item)
+/* NULL after the item was ended, without memory. */
+static struct delivery *adopt(struct work_item *item)
 {
     struct delivery *d = delivery_new(item->kind->context);
     if (!d) {
         work_end(item, WORK_AGAIN, "no memory");
-        return;
+        return NULL;
     }
     item->handed = d;
     d->item = item;
+    return d;
+}
+
+void delivery_give_up(struct work_item *item)
+{
+    struct delivery *d = item->handed ? item->handed : adopt(item);
+    if (d)
+        fail(d, "the last run was cut off");
+}
+
+static void take_over(struct work_item *item)
+{
+    struct delivery *d = adopt(item);
+    if (!d)
+        return;
     d->phase = DELIVERY_COMPOSING;
     d->note.run = deliver_composed;
     d->next.due = next_is_due;

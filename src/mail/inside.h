@@ -12,6 +12,7 @@
 #define MAIL_KEY_LEN 32
 
 /* compose.c: the mail of an item that was taken over; ERR_INPUT when no feature has its template. */
+const struct mail_template *mail_template_of(const struct post *post, const json_t *payload, void **ret_context);
 enum err mail_compose(const struct post *post, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                       struct mail *ret) MUST_CHECK;
 
@@ -94,6 +95,7 @@ struct delivery { /* from mail_promise, or from when an item is taken over, unti
 struct delivery *delivery_new(struct post *post) MUST_CHECK;
 void delivery_forget(void *handed);
 void delivery_start(struct work_item *item);
+void delivery_give_up(struct work_item *item);
 void delivery_abandon(struct work_item *item);
 /* `status` is the provider's, 0 for none. */
 void delivery_tried(struct delivery *d, enum try_result result, int status, enum err err);

@@ -10,6 +10,9 @@
  *       return e;
  *   mail_send(&item, &writes[0], &flow->waiter);
  *
+ * A mail that ended is a result of its work item, for work_config.record: "sent" with the provider's name, "failed" with a
+ * sentence, "expired", or "unneeded". One that is refused while its request waits is that request's to record.
+ *
  * Delivery begins at once. While the request waits, each provider gets one try, one after the other; when all of them
  * have failed, delivery ends. Once the request has been answered, delivery goes on: three tries a provider. */
 #ifndef MAIL_MAIL_H
@@ -44,6 +47,7 @@ void mail_cleanup(struct mail *mail); /* for AUTO(mail) */
 struct mail_template {
     const char *name; /* "template" in the payload */
     enum err (*compose)(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret);
+    bool passes; /* a code: an undelivered one is of no use to an operator, and its item is not kept */
 };
 struct mail_templates { /* of one feature */
     const struct mail_template *at;
@@ -108,6 +112,9 @@ struct work_item *mail_promise(struct post *post, struct engine *engine, const c
                                struct pg_call *ret_insert) MUST_CHECK;
 /* `waiter` may be NULL. */
 void mail_send(struct work_item **item, const struct pg_call *inserted, struct mail_waiter *waiter);
+
+/* Deletes items of mails that failed for good so long ago. */
+enum err mail_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns) MUST_CHECK;
 
 /* The local mailbox's newest mails first, 200 at most, for the page that shows them. */
 extern const struct statement mailbox_newest;

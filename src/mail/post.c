@@ -87,6 +87,7 @@ enum err post_new(const struct mail_settings *s, struct post **ret, struct why *
                                     .context = post,
                                     .start = delivery_start,
                                     .abandon = delivery_abandon,
+                                    .give_up = delivery_give_up,
                                     .forget = delivery_forget};
     enum err e = add_all(post, s, why);
     if (e)
@@ -138,4 +139,9 @@ void mail_send(struct work_item **item, const struct pg_call *inserted, struct m
     struct delivery *d = (*item)->handed;
     d->waiter = waiter;
     work_kick(item, inserted);
+}
+
+enum err mail_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns)
+{
+    return work_prune_dead(pg, &mail_for_others, retention_ms, deadline_ns);
 }

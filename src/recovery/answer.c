@@ -88,7 +88,10 @@ void flow_answer(struct flow *f)
 
 void flow_answer_fault(struct flow *f, enum err e)
 {
-    log_warn("cleanup failed", F_STR("step", step_names[f->step]), F_STR("error", err_name(e)));
+    log_correlate(f->rq->correlation_id);
+    log_warn("cleanup failed", F_STR("step", step_names[f->step]), F_STR("error", err_name(e)),
+             F_STR("sqlstate", f->fault.sqlstate), F_STR("constraint", f->fault.constraint));
+    log_correlate(NULL);
     flow_count_outcome(f->step, CLEANUP_FAULT);
     contract_refuse(f->rq, f->context->contract, CLEANUP_FAULT);
     reply_send(f->rq, f->rq->reply.status);

@@ -8,7 +8,7 @@
 
 METRIC_GAUGE(locks_held, "reclaim_cleanup_locks_held", "Addresses this instance holds the lock of.");
 METRIC_HISTOGRAM(check_time, "reclaim_cleanup_orphan_check_seconds", "Lock, user and ownership, looked up in one trip.",
-                 metric_seconds);
+                 metric_seconds, "step");
 
 struct pg_call candidate_try_lock(const struct flow *f)
 {
@@ -51,7 +51,7 @@ enum err candidate_read(const struct pg_call *found, struct candidate *ret)
     return str_copy(pg_get(found, 0, 1), ret->user_id, sizeof ret->user_id);
 }
 
-void candidate_checked(int64_t began_ns)
+void candidate_checked(const struct flow *f, int64_t began_ns)
 {
-    histogram_observe(&check_time, (double)(clock_ns() - began_ns) / (double)NS_PER_S);
+    histogram_observe(&check_time, (double)(clock_ns() - began_ns) / (double)NS_PER_S, step_names[f->step]);
 }

@@ -77,7 +77,6 @@ static int64_t mail_due_ns(const struct request *rq)
 static void limits_decided(struct ticket *ticket)
 {
     struct flow *f = OWNER_OF(ticket, struct flow, ticket);
-    const struct contract *contract = f->context->contract;
     struct pool *pool = atomic_load(&f->context->pool);
     limit_headers(f->rq, ticket);
     if (ticket->verdict == ADMISSION_REFUSED) {
@@ -85,8 +84,7 @@ static void limits_decided(struct ticket *ticket)
     } else if (ticket->verdict == ADMISSION_FAILED || !pool) {
         flow_answer_fault(f, ticket->fault);
     } else if (f->step == BODY_MALFORMED) {
-        contract_refuse_malformed(f->rq, contract, &f->problems);
-        reply_send(f->rq, f->rq->reply.status);
+        flow_refuse_malformed(f);
     } else {
         flow_run_step(f, pool);
     }
@@ -95,5 +93,11 @@ static void limits_decided(struct ticket *ticket)
 void cleanup_open(struct cleanup *context, struct pool *pool, struct engine *engine)
 {
     context->engine = engine;
+    refusal_counts_open(&context->refusals, pool, engine);
     atomic_store(&context->pool, pool);
+}
+
+void cleanup_close(struct cleanup *context)
+{
+    refusal_counts_flush(&context->refusals);
 }

@@ -8,6 +8,7 @@
 #include "recovery/audit.h"
 #include "recovery/contract.h"
 #include "recovery/orphans.h"
+#include "recovery/refusal_counts.h"
 
 struct cleanup {
     const struct contract *contract;
@@ -20,11 +21,14 @@ struct cleanup {
     struct hold_rule hold;
     _Atomic(struct pool *) pool; /* NULL until the database is ready */
     struct engine *engine;
-    atomic_int_fast64_t logging_second, refusals_logged; /* how many refusals were logged in which second */
+    struct refusal_counts refusals;
 };
 
 /* The database and the work engine are ready. */
 void cleanup_open(struct cleanup *context, struct pool *pool, struct engine *engine);
+
+/* No more requests come, and the pool still runs: writes what was counted. */
+void cleanup_close(struct cleanup *context);
 
 /* The handler; its route's context is a struct cleanup. */
 void cleanup_handle(struct request *rq);

@@ -1,72 +1,57 @@
 #include "recovery/code_mail.h"
 
-#include <stdio.h>
-
-#include "base/clock.h"
+#include "api/code_mail.h"
+#include "base/log.h"
 #include "recovery/cleanup.h"
 #include "recovery/statements.h"
+
+static const struct code_mail words = {
+    .subject = "Your verification code",
+    .opening = "Your verification code is",
+    .use = "Enter it where you asked for it: the unfinished registration of this address is then removed, and you can "
+           "register again.",
+    .warning = "If it was not you who asked, ignore this mail: without the code nothing happens.",
+};
 
 void code_mail_write(const struct code_shape *shape, const struct code *code, int minutes, const char *reference,
                      struct mail *ret)
 {
-    char shown[CODE_TEXT_MAX];
-    const char *unit = minutes == 1 ? "minute" : "minutes";
-    code_show(shape, code, shown);
-    mail_begin(ret, "Your verification code");
-    (void)snprintf(ret->reference, sizeof ret->reference, "%s", reference);
-    buf_addf(&ret->text,
-             "Your verification code is\r\n"
-             "\r\n"
-             "    %s\r\n"
-             "\r\n"
-             "It is valid for %d %s and works once. Enter it where you asked for it:\r\n"
-             "the unfinished registration of this address is then removed, and you can\r\n"
-             "register again.\r\n"
-             "\r\n"
-             "If it was not you who asked, ignore this mail: without the code nothing\r\n"
-             "happens.\r\n"
-             "\r\n",
-             shown, minutes, unit);
-    buf_addz(&ret->html, "<p>Your verification code is</p>\r\n"
-                         "<p style=\"font-family:ui-monospace,Consolas,Menlo,monospace;font-size:32px;font-weight:bold;"
-                         "letter-spacing:3px;margin:24px 0\">");
-    mail_add_escaped(ret, shown);
-    buf_addf(&ret->html,
-             "</p>\r\n<p>It is valid for %d %s and works once. Enter it where you asked for it: the unfinished "
-             "registration of this address is then removed, and you can register again.</p>\r\n"
-             "<p>If it was not you who asked, ignore this mail: without the code nothing happens.</p>\r\n",
-             minutes, unit);
-    mail_end(ret);
-    secret_wipe(shown, sizeof shown);
+    code_mail_lay_out(&words, shape, code, minutes, reference, ret);
 }
 
-/* For an item that was taken over: derives the same code again. The context is a struct cleanup. */
+enum err code_mail_contract(const json_t *payload, const struct contract **ret)
+{
+    struct str name;
+    if (json_get_str(payload, "contract", &name) || !(*ret = contract_named(name)))
+        return ERR_INPUT;
+    return OK;
+}
+
+/* For an item that was taken over: the code has the shape of the contract under which it was asked for, which need not be
+ * this instance's. The context is a struct cleanup. */
 static enum err compose(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns, struct mail *ret)
 {
     const struct cleanup *cleanup = context;
-    struct str user_id, salt_hex, correlation_id;
-    struct code_salt salt;
-    if (json_get_str(payload, "user_id", &user_id) || json_get_str(payload, "salt", &salt_hex) ||
-        json_get_str(payload, "correlation_id", &correlation_id) || code_salt_parse(salt_hex, &salt) ||
-        !str_is_uuid(user_id) || !str_is_uuid(correlation_id))
-        return ERR_INPUT;
-    struct pg_call call = {.ask = &cleanup_read_mail, .args = {pg_text(user_id.at), pg_text(salt_hex.at)}};
-    enum err e = pg_ask(pg, &call, deadline_ns);
+    const struct contract *contract = NULL;
+    struct code_payload p;
+    enum err e = code_payload_read(payload, &p);
     if (e)
         return e;
-    int64_t left_s = call.rows ? pg_get_i64(&call, 0, 1) : 0;
-    if (left_s <= 0)
-        return ERR_MISSING; /* expired, replaced, or the user is gone */
-
-    const struct code_shape *shape = &cleanup->contract->code;
-    struct code code = code_derive(cleanup->code_keys, shape, &salt, user_id.at);
-    code_mail_write(shape, &code, (int)((left_s + 59) / 60), correlation_id.at, ret);
-    secret_wipe(&code, sizeof code);
-    ret->expires_us = clock_wall_us() + left_s * 1000000;
-    return str_copy(pg_get(&call, 0, 0), ret->to, sizeof ret->to);
+    if ((e = code_mail_contract(payload, &contract))) {
+        struct str name = {"", 0};
+        (void)!json_get_str(payload, "contract", &name);
+        log_warn("mail of a contract that this version does not know", F_BYTES("contract", name),
+                 F_BYTES("request", p.correlation_id));
+        return e;
+    }
+    struct pg_call found = {.ask = &cleanup_read_mail,
+                            .args = {pg_text(p.user_id.at), pg_text(p.salt_hex.at), pg_text(p.correlation_id.at)}};
+    if ((e = pg_ask(pg, &found, deadline_ns)))
+        return e;
+    return code_mail_compose(&words, cleanup->code_keys, &contract->code, &p, &found, ret);
 }
 
-static const struct mail_template templates[] = {{"cleanup-code", compose}};
+static const struct mail_template templates[] = {{.name = "cleanup-code", .compose = compose, .passes = true}};
 
 struct mail_templates cleanup_mails(struct cleanup *context)
 {

@@ -9,4 +9,7 @@
 void code_mail_write(const struct code_shape *shape, const struct code *code, int minutes, const char *reference,
                      struct mail *ret);
 
+/* The contract that a payload names, by which a mail that is taken over is written. ERR_INPUT: there is no such one. */
+enum err code_mail_contract(const json_t *payload, const struct contract **ret) MUST_CHECK;
+
 #endif

@@ -56,6 +56,15 @@ const struct contract contract_registration_recovery = {
         },
 };
 
+const struct contract *contract_named(struct str name)
+{
+    static const struct contract *const all[] = {&contract_cleanup_v1, &contract_registration_recovery};
+    for (size_t i = 0; i < COUNT_OF(all); i++)
+        if (str_eq(name, str_of(all[i]->name)))
+            return all[i];
+    return NULL;
+}
+
 struct refusal {
     const char *code, *message;
     int status;

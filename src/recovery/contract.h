@@ -36,6 +36,9 @@ struct contract {
 
 extern const struct contract contract_cleanup_v1, contract_registration_recovery;
 
+/* NULL when there is none of that name. */
+const struct contract *contract_named(struct str name);
+
 /* Writes {"success":false,"message":…,"correlationId":…,"error":{…}} with the contract's status and message. */
 void contract_refuse(struct request *rq, const struct contract *contract, enum cleanup_error error);
 /* The same with another status or message (NULL: the contract's). */

@@ -44,7 +44,8 @@ struct flow {
     } stored;
     struct audit_subject subject;
     bool locked;
-    int outcome; /* enum outcome, or enum cleanup_error */
+    struct pg_fault fault; /* of a step that failed */
+    int outcome;           /* enum outcome, or enum cleanup_error */
     /* Values of a success: */
     char expires_at[32], user_id[37];
     const char *classification;
@@ -78,7 +79,7 @@ bool candidate_lock_denied(const struct pg_call *calls, size_t count);
 /* Reads the row of orphan_statements.candidate: the user, and whether it may be deleted. */
 enum err candidate_read(const struct pg_call *found, struct candidate *ret) MUST_CHECK;
 /* Observes how long lock, user and ownership took. */
-void candidate_checked(int64_t began_ns);
+void candidate_checked(const struct flow *f, int64_t began_ns);
 
 /* run_step.c: hands the flow to a worker; it is answered from there. */
 void flow_run_step(struct flow *f, struct pool *pool);
@@ -91,9 +92,11 @@ struct mail_revocable *flow_mail_result(struct mail_waiter *waiter, enum mail_re
  * step's transaction, if there is one and it can still be committed. */
 enum err flow_refuse(struct flow *f, struct pg *pg, struct tx *tx, int error) MUST_CHECK;
 /* The same for a step that failed, as far as the connection allows. */
-void flow_log_fault(struct flow *f, struct pg *pg);
-/* Answers a flow that a limit refuses, after its row is written or left out. */
+void flow_log_fault(struct flow *f, struct pg *pg, enum err e);
+/* Answers a flow that a limit refuses: the first of its key within a minute has a row in the log, all are counted. */
 void flow_refuse_limited(struct flow *f);
+/* Answers and counts a malformed request. */
+void flow_refuse_malformed(struct flow *f);
 
 /* answer.c. The request must not be touched after an answer. */
 void flow_answer(struct flow *f);

@@ -1,4 +1,4 @@
-/* Refusals in reclaim.auth_cleanup_log: in the step's transaction, after a fault, and of requests that a limit refused. */
+/* Refusals in the audit: in the step's transaction, after a fault, and of requests that a limit refused. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "limits/headers.h"
@@ -6,13 +6,13 @@
 #include "recovery/flow.h"
 #include "recovery/statements.h"
 
-#define REFUSALS_LOGGED_PER_S 100
 #define LOG_NS NS_PER_S
 
 /* A refusal's row and, when the code was right, its try restored. Returns the number of calls. */
-static size_t write_refusal(struct flow *f, enum cleanup_error error, struct pg_call calls[2])
+static size_t write_refusal(struct flow *f, enum cleanup_error error, const struct audit_fault *fault,
+                            struct pg_call calls[2])
 {
-    calls[0] = audit_failed(&f->subject, error);
+    calls[0] = audit_failed(&f->subject, error, f->stored.log_id, fault);
     calls[1] = (struct pg_call){.ask = &cleanup_restore_try,
                                 .args = {pg_text(f->subject.email_hash), pg_i64(f->stored.log_id)}};
     return f->proven ? 2 : 1;
@@ -21,7 +21,7 @@ static size_t write_refusal(struct flow *f, enum cleanup_error error, struct pg_
 enum err flow_refuse(struct flow *f, struct pg *pg, struct tx *tx, int error)
 {
     struct pg_call calls[2];
-    size_t count = write_refusal(f, (enum cleanup_error)error, calls);
+    size_t count = write_refusal(f, (enum cleanup_error)error, NULL, calls);
     f->outcome = error;
     if (tx && error != CLEANUP_BUSY)
         return tx_commit(tx, calls, count);
@@ -29,26 +29,35 @@ enum err flow_refuse(struct flow *f, struct pg *pg, struct tx *tx, int error)
     return pg_trip(pg, calls, count, f->job.deadline_ns);
 }
 
-void flow_log_fault(struct flow *f, struct pg *pg)
+static const char *sentence_of(enum err e)
 {
-    struct pg_call calls[2];
-    size_t count = write_refusal(f, CLEANUP_FAULT, calls);
-    if (pg_trip(pg, calls, count, clock_ns() + LOG_NS))
-        log_warn("failure not logged in the database", F_STR("sqlstate", calls[0].sqlstate));
+    switch (e) {
+    case ERR_DATABASE:
+        return "The database refused a statement, or changed other rows than expected.";
+    case ERR_TIMEOUT:
+        return "The step took longer than it may.";
+    case ERR_MEMORY:
+        return "There was no memory left.";
+    default:
+        return "The step could not be finished.";
+    }
 }
 
-/* A flood of refusals must not become a flood of writes. */
-static bool may_log_limited(struct cleanup *context)
+void flow_log_fault(struct flow *f, struct pg *pg, enum err e)
 {
-    int64_t second = clock_ns() / NS_PER_S;
-    if (atomic_exchange(&context->logging_second, second) != second)
-        atomic_store(&context->refusals_logged, 0);
-    return atomic_fetch_add(&context->refusals_logged, 1) < REFUSALS_LOGGED_PER_S;
+    struct pg_call calls[2];
+    struct audit_fault fault = {.sqlstate = *f->fault.sqlstate ? f->fault.sqlstate : NULL,
+                                .constraint = *f->fault.constraint ? f->fault.constraint : NULL,
+                                .sentence = sentence_of(e)};
+    size_t count = write_refusal(f, CLEANUP_FAULT, &fault, calls);
+    if (pg_trip(pg, calls, count, clock_ns() + LOG_NS))
+        log_warn("failure not logged in the database", F_STR("sqlstate", calls[0].sqlstate),
+                 F_STR("constraint", calls[0].constraint));
 }
 
 static enum err run_log_limited(struct job *job, struct pg *pg)
 {
-    struct pg_call refused = audit_failed(&OWNER_OF(job, struct flow, job)->subject, CLEANUP_RATE_LIMITED);
+    struct pg_call refused = audit_failed(&OWNER_OF(job, struct flow, job)->subject, CLEANUP_RATE_LIMITED, 0, NULL);
     return pg_ask(pg, &refused, job->deadline_ns);
 }
 
@@ -59,6 +68,13 @@ static void limited_logged(struct job *job, enum err e)
     reply_send(rq, rq->reply.status);
 }
 
+/* Whether it is the first of its key within a minute. */
+static bool count_limited(struct flow *f)
+{
+    const struct standing *by = ticket_tightest(&f->ticket);
+    return by && refusal_counts_add(&f->context->refusals, by->counted, CLEANUP_RATE_LIMITED, f->rq->correlation_id);
+}
+
 void flow_refuse_limited(struct flow *f)
 {
     struct request *rq = f->rq;
@@ -67,10 +83,20 @@ void flow_refuse_limited(struct flow *f)
     contract_refuse_limited(rq, f->context->contract, limit_wait_text(rq->arena, seconds), seconds);
     reply_unhold_when_crowded(rq);
     struct pool *pool = atomic_load(&f->context->pool);
-    if (f->step != BODY_MALFORMED && pool && may_log_limited(f->context)) {
+    if (count_limited(f) && f->step != BODY_MALFORMED && pool) {
         f->job = (struct job){run_log_limited, limited_logged, clock_ns() + LOG_NS, rq->correlation_id};
         if (pool_submit(pool, &f->job) == OK)
             return;
     }
     reply_send(rq, rq->reply.status);
+}
+
+void flow_refuse_malformed(struct flow *f)
+{
+    const struct contract *contract = f->context->contract;
+    struct counted client = counted_by_ip(TIER_IP, f->context->identifier_key, &f->rq->client);
+    flow_count_outcome(f->step, (int)contract->malformed);
+    (void)!refusal_counts_add(&f->context->refusals, client, (int)contract->malformed, f->rq->correlation_id);
+    contract_refuse_malformed(f->rq, contract, &f->problems);
+    reply_send(f->rq, f->rq->reply.status);
 }

@@ -65,7 +65,7 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
     };
     int64_t began_ns = clock_ns();
     enum err e = tx_trip(tx, reads, COUNT_OF(reads));
-    candidate_checked(began_ns);
+    candidate_checked(f, began_ns);
     if (candidate_lock_denied(reads, COUNT_OF(reads))) {
         ret->refusal = CLEANUP_BUSY;
         return OK;
@@ -85,8 +85,8 @@ static void write_payload(const struct flow *f, const struct candidate *who, con
 {
     snprintf(into, 512,
              "{\"template\":\"cleanup-code\",\"contract\":\"%s\",\"user_id\":\"%s\",\"salt\":\"%s\","
-             "\"correlation_id\":\"%s\"}",
-             f->context->contract->name, who->user_id, salt_hex, f->rq->correlation_id);
+             "\"correlation_id\":\"%s\",\"email_hash\":\"%s\"}",
+             f->context->contract->name, who->user_id, salt_hex, f->rq->correlation_id, f->subject.email_hash);
 }
 
 static void write_mail(const struct flow *f, const struct code *code, struct mail *ret)

@@ -23,10 +23,13 @@ void flow_run_step(struct flow *f, struct pool *pool)
 static enum err run(struct job *job, struct pg *pg)
 {
     struct flow *f = flow_of(job);
+    pg_forget_fault(pg);
     enum err e = f->step == BODY_REQUEST_CODE ? request_code(f, pg) : validate_and_cleanup(f, pg);
     candidate_unlocked(f);
+    if (e)
+        f->fault = *pg_fault(pg);
     if (e && e != ERR_CONFLICT && pg_is_up(pg))
-        flow_log_fault(f, pg);
+        flow_log_fault(f, pg, e);
     return e;
 }
 

@@ -40,7 +40,10 @@ const struct statement cleanup_store_code = {
     .name = "cleanup_store_code",
     .sql =
         "WITH log AS (INSERT INTO reclaim.auth_cleanup_log (correlation_id, email_hash, ip_hash, step, status)"
-        "  VALUES ($6::uuid, $1, $7, 'request-code', 'pending') RETURNING id)"
+        "  VALUES ($6::uuid, $1, $7, 'request-code', 'pending') RETURNING id),"
+        " event AS (INSERT INTO reclaim.auth_cleanup_events"
+        "  (log_id, correlation_id, email_hash, network_hash, kind, outcome)"
+        "  SELECT log.id, $6::uuid, $1, $7, 'request-code', 'code-sent' FROM log)"
         " INSERT INTO reclaim.verification_codes AS c (email_hash, user_id, code_hash, code_salt, expires_at, log_id)"
         " SELECT $1, $2::uuid, decode($3, 'hex'), decode($4, 'hex'), (SELECT reclaim.now()) + $5::int8 * interval"
         " '1 second',"
@@ -87,12 +90,17 @@ const struct statement cleanup_delete_user = {
     .columns = "",
 };
 
+/* By an instance that takes the mail over, which is an event. */
 const struct statement cleanup_read_mail = {
     .name = "cleanup_read_mail",
-    .sql = "SELECT u.email, ceil(extract(epoch FROM c.expires_at - (SELECT reclaim.now())))::int8 AS left_s"
-           " FROM reclaim.verification_codes c JOIN auth.users u ON u.id = c.user_id"
-           " WHERE c.user_id = $1::uuid AND c.code_salt = decode($2, 'hex') AND u.deleted_at IS NULL",
-    .params = 2,
+    .sql = "WITH found AS MATERIALIZED (SELECT u.email, c.email_hash, c.log_id,"
+           "   ceil(extract(epoch FROM c.expires_at - (SELECT reclaim.now())))::int8 AS left_s"
+           "   FROM reclaim.verification_codes c JOIN auth.users u ON u.id = c.user_id"
+           "   WHERE c.user_id = $1::uuid AND c.code_salt = decode($2, 'hex') AND u.deleted_at IS NULL),"
+           " event AS (INSERT INTO reclaim.auth_cleanup_events (log_id, correlation_id, email_hash, kind, outcome)"
+           "   SELECT f.log_id, $3::uuid, f.email_hash, 'mail', 'taken-over' FROM found f WHERE f.left_s > 0)"
+           " SELECT f.email, f.left_s FROM found f",
+    .params = 3,
     .columns = "email:varchar left_s:int8",
 };
 

@@ -15,6 +15,6 @@ extern const struct statement cleanup_take_try;    /* $1 email hash → code_has
 extern const struct statement cleanup_restore_try; /* $1 email hash, $2 log id */
 extern const struct statement cleanup_drop_code;   /* $1 email hash, $2 log id */
 extern const struct statement cleanup_delete_user; /* $1 user id */
-extern const struct statement cleanup_read_mail;   /* $1 user id, $2 salt → email:varchar left_s:int8 */
+extern const struct statement cleanup_read_mail;   /* $1 user id, $2 salt, $3 request → email:varchar left_s:int8 */
 
 #endif

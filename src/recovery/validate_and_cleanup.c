@@ -91,7 +91,9 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
     reads[count++] = (struct pg_call){.ask = &orphans->candidate, .args = {pg_text(f->email.at)}};
     const struct pg_call *code = &reads[1], *locked = &reads[2], *found = &reads[count - 1];
 
+    int64_t began_ns = clock_ns();
     enum err e = tx_trip(tx, reads, count);
+    candidate_checked(f, began_ns);
     if (candidate_lock_denied(reads, count)) {
         ret->refusal = CLEANUP_BUSY;
         return OK;
@@ -121,7 +123,7 @@ static enum err delete_orphan(struct flow *f, struct tx *tx, struct candidate *w
     struct pg_call writes[] = {
         {.ask = &cleanup_delete_user, .args = {pg_text(stored->user_id)}},
         {.ask = &cleanup_drop_code, .args = {pg_text(f->subject.email_hash), pg_i64(stored->log_id)}},
-        audit_completed(stored->log_id, stored->created_at, f->classification),
+        audit_completed(&f->subject, stored->log_id, stored->created_at, f->classification),
     };
     enum err e = tx_trip(tx, writes, COUNT_OF(writes));
     if (candidate_lock_denied(writes, COUNT_OF(writes))) {

@@ -273,7 +273,8 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
         (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)) || (e = sessions_prune(pg, deadline_ns)))
         return e;
     if ((e = gate_ended_prune(&app->gate_ended, pg, deadline_ns)) ||
-        (e = audit_prune(pg, s->audit_retention_ms, deadline_ns)))
+        (e = audit_prune(pg, s->audit_retention_ms, deadline_ns)) ||
+        (e = mail_prune(pg, s->audit_retention_ms, deadline_ns)))
         return e;
     return outbox_prune(pg, s->audit_retention_ms, s->amqp_url != NULL, deadline_ns);
 }
@@ -303,6 +304,7 @@ static enum err open_features(struct app *app, const char *url, const char *dire
                                .kinds = kinds,
                                .kind_count = COUNT_OF(kinds) - (kinds[3] ? 0 : 1),
                                .poll_ns = WORK_POLL_NS,
+                               .record = &audit_mails_ended,
                                .direct_url = direct};
     if (!(app->engine = work_start(&work, why)))
         return ERR_MEMORY;
@@ -487,6 +489,7 @@ static bool close_app(struct app *app)
     clean &= server_stop(app->ops, clock_ns() + NS_PER_S);
     shifts_stop(&app->shifts);
     if (app->lanes) {
+        cleanup_close(&app->routes.cleanup);
         gauge_source(&pool_connected, NULL, NULL);
         gauge_source(&pool_queued, NULL, NULL);
         counter_source(&pool_retries, NULL, NULL);

@@ -156,6 +156,8 @@ void engine_add(struct engine *e, struct work_item *item)
     publish_item_count(e);
     if (e->stopping)
         work_end(item, WORK_RETURNED, NULL);
+    else if (item->tries > item->kind->tries_max && item->kind->give_up)
+        item->kind->give_up(item);
     else if (item->tries > item->kind->tries_max)
         work_end(item, WORK_DEAD, "the last run was cut off");
     else if (item->kind->run)
@@ -337,6 +339,7 @@ static struct engine *engine_new(const struct work_config *config)
     struct client_config client = {config->ca_file, CONNECTIONS_MAX};
     pthread_mutex_init(&e->lock, NULL);
     e->pool = config->pool;
+    e->record = config->record;
     e->lease_ns = config->lease_ns ? config->lease_ns : LEASE_NS;
     e->poll_ns = config->poll_ns ? config->poll_ns : POLL_NS;
     e->stop_ns = INT64_MAX;

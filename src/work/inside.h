@@ -6,6 +6,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "work/work.h"
 
 #define WORK_KINDS_MAX 16
@@ -43,6 +44,9 @@ struct table_sync {
     int64_t census_ns; /* when to count them again */
 
     struct buf texts[SYNC_TEXTS]; /* array literals */
+    struct buf results;           /* a JSON array, for engine.record */
+    struct json_writer results_json;
+    size_t result_count;
     size_t done_count, changed_count, renewal_count, claim_limit;
     bool census;
 
@@ -61,6 +65,7 @@ struct engine {
     int64_t lease_ns, poll_ns;
     int64_t lease_owner; /* of this engine's leases (leased_by): a random number */
     pthread_t thread;
+    const struct statement *record;
     struct listener *listener; /* NULL without a direct URL */
     atomic_bool woken;         /* items were inserted that nobody has claimed */
 

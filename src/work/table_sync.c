@@ -18,6 +18,7 @@
 /* Claims only a few items beyond those that flows hand over, so that other instances can claim the rest. */
 #define CLAIM_WHILE_BELOW 256
 #define LITERAL_MAX ((size_t)64 * 1024)
+#define RESULTS_MAX ((size_t)RECORD_MAX * (WORK_PAYLOAD_MAX + 512))
 
 METRIC_COUNTER(ended, "reclaim_work_items_total", "Runs of work items by outcome.", "kind", "outcome");
 METRIC_GAUGE(waiting, "reclaim_work_waiting", "Work items in the table that are not done, up to 100000.");
@@ -87,10 +88,26 @@ static int64_t pause_before_next(const struct work_item *item)
     return backoff_jittered_ns(pause, item->tries > 0 ? item->tries : 1);
 }
 
+static void add_result(struct table_sync *s, const struct work_item *item)
+{
+    struct json_writer *w = &s->results_json;
+    json_open(w, '{');
+    json_key(w, "payload");
+    json_raw(w, item->payload);
+    json_key(w, "outcome");
+    json_str(w, str_of(item->result));
+    json_key(w, "detail");
+    json_str(w, str_of(item->result_detail));
+    json_close(w, '}');
+    s->result_count++;
+}
+
 static void add_outcome(struct table_sync *s, struct work_item *item)
 {
     if (item->outcome == WORK_DROPPED)
         return; /* the instance that claimed it records it */
+    if (item->result && s->engine->record && item->payload.len <= WORK_PAYLOAD_MAX)
+        add_result(s, item);
     if (item->outcome == WORK_DONE) {
         array_add_i64(&s->texts[DONE], item->id);
         s->done_count++;
@@ -138,7 +155,10 @@ static enum err write_arguments(struct engine *e)
     struct table_sync *s = &e->table_sync;
     for (size_t i = 0; i < COUNT_OF(s->texts); i++)
         buf_clear(&s->texts[i]);
-    s->done_count = s->changed_count = s->renewal_count = s->claim_limit = s->renewed_count = 0;
+    buf_clear(&s->results);
+    s->results_json = json_to(&s->results);
+    json_open(&s->results_json, '[');
+    s->result_count = s->done_count = s->changed_count = s->renewal_count = s->claim_limit = s->renewed_count = 0;
     int64_t now_ns = clock_ns();
     if (atomic_exchange(&e->woken, false))
         s->claim_ns = now_ns;
@@ -149,7 +169,8 @@ static enum err write_arguments(struct engine *e)
     if (!e->stopping && now_ns >= s->claim_ns && held < CLAIM_WHILE_BELOW)
         s->claim_limit = CLAIM_WHILE_BELOW - held < CLAIM_MAX ? CLAIM_WHILE_BELOW - held : CLAIM_MAX;
     s->census = now_ns >= s->census_ns;
-    enum err err = OK;
+    json_close(&s->results_json, ']');
+    enum err err = s->results.failed;
     for (size_t i = 0; i < COUNT_OF(s->texts); i++) {
         (void)!array_end(&s->texts[i]);
         err = s->texts[i].failed ? s->texts[i].failed : err;
@@ -216,7 +237,7 @@ static enum err record_renew_claim(struct job *job, struct pg *pg)
     struct engine *e = s->engine;
     free_claimed(s); /* of a run that failed with a conflict */
     struct pg_arg lease_owner = pg_i64(e->lease_owner), lease = pg_i64(e->lease_ns / NS_PER_US);
-    struct pg_call calls[5], *renew = NULL, *claim = NULL, *census = NULL;
+    struct pg_call calls[6], *results = NULL, *renew = NULL, *claim = NULL, *census = NULL;
     size_t n = 0;
     if (s->done_count)
         calls[n++] = (struct pg_call){.ask = &work_delete, .args = {pg_text(s->texts[DONE].at), lease_owner}};
@@ -225,6 +246,8 @@ static enum err record_renew_claim(struct job *job, struct pg *pg)
             (struct pg_call){.ask = &work_change,
                              .args = {pg_text(s->texts[IDS].at), pg_text(s->texts[STATES].at),
                                       pg_text(s->texts[PAUSES].at), pg_text(s->texts[ERRORS].at), lease_owner}};
+    if (s->result_count)
+        *(results = &calls[n++]) = (struct pg_call){.ask = e->record, .args = {pg_text(buf_str(&s->results).at)}};
     if (s->renewal_count)
         *(renew = &calls[n++]) =
             (struct pg_call){.ask = &work_renew, .args = {pg_text(s->texts[RENEWALS].at), lease, lease_owner}};
@@ -236,6 +259,12 @@ static enum err record_renew_claim(struct job *job, struct pg *pg)
         *(census = &calls[n++]) = (struct pg_call){.ask = &work_census};
     s->leased_from_ns = clock_ns();
     enum err err = pg_trip(pg, calls, n, job->deadline_ns);
+    if (results && results->err == ERR_DATABASE) { /* must not keep the outcomes from being recorded */
+        log_warn("results of work items not recorded", F_INT("items", (int64_t)s->result_count),
+                 F_STR("sqlstate", results->sqlstate), F_STR("constraint", results->constraint));
+        s->result_count = 0;
+        return record_renew_claim(job, pg);
+    }
     if (err)
         return err;
     if (renew)
@@ -367,6 +396,7 @@ bool table_sync_open(struct engine *e)
     s->note.run = sync_finished;
     for (size_t i = 0; i < COUNT_OF(s->texts); i++)
         s->texts[i] = buf_new(LITERAL_MAX);
+    s->results = buf_new(RESULTS_MAX);
     s->renewed = calloc(RENEW_MAX, sizeof *s->renewed);
     return s->renewed != NULL;
 }
@@ -376,5 +406,6 @@ void table_sync_close(struct engine *e)
     struct table_sync *s = &e->table_sync;
     for (size_t i = 0; i < COUNT_OF(s->texts); i++)
         buf_free(&s->texts[i]);
+    buf_free(&s->results);
     free(s->renewed);
 }

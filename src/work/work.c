@@ -24,8 +24,16 @@ const struct statement work_insert_free = {
     .columns = "id:int8",
 };
 
+static const struct statement prune_dead = {
+    .name = "work_prune_dead",
+    .sql = "DELETE FROM reclaim.work_items WHERE state = 'dead' AND kind = $1"
+           " AND updated_at < pg_catalog.now() - $2::int8 * interval '1 millisecond'",
+    .params = 2,
+    .columns = "",
+};
+
 const struct statement *const work_statements[] = {&work_insert, &work_insert_free, &work_delete, &work_change,
-                                                   &work_renew,  &work_claim,       &work_census};
+                                                   &work_renew,  &work_claim,       &work_census, &prune_dead};
 const size_t work_statement_count = COUNT_OF(work_statements);
 
 struct work_item *item_new(struct engine *engine, const struct work_kind *kind, struct str payload)
@@ -103,4 +111,10 @@ void list_remove(struct item_list *list, struct work_item *item)
     *(item->next ? &item->next->previous : &list->last) = item->previous;
     item->next = item->previous = NULL;
     list->count--;
+}
+
+enum err work_prune_dead(struct pg *pg, const struct work_kind *kind, int64_t retention_ms, int64_t deadline_ns)
+{
+    struct pg_call call = {.ask = &prune_dead, .args = {pg_text(kind->name), pg_i64(retention_ms)}};
+    return pg_ask(pg, &call, deadline_ns);
 }

@@ -45,6 +45,9 @@ struct work_kind {
     /* The engine stops: end the item soon, with WORK_RETURNED unless it has just finished. */
     void (*abandon)(struct work_item *item);
 
+    /* The item has no run left, since its last one was cut off: end it. NULL: it is dead. */
+    void (*give_up)(struct work_item *item);
+
     /* Frees item->handed, on the engine's thread, or on the flow's if it did not commit. */
     void (*forget)(void *handed);
 };
@@ -69,6 +72,8 @@ struct work_item {
     int tries;          /* including this run */
     struct str payload; /* JSON; a NUL follows */
     void *handed;       /* data from the flow, in memory only; NULL if the item was claimed from the table */
+    /* Set before work_end() to have work_config.record run for it; constants. NULL: it is not. */
+    const char *result, *result_detail;
 
     /* Private to the engine: */
     _Atomic int64_t leased_until_ns; /* by this process's clock; never later than in the table */
@@ -126,6 +131,9 @@ struct work_config {
     const char
         *direct_url; /* to hear of items that triggers insert (channel reclaim_work); NULL: they wait for a poll */
     int64_t lease_ns, poll_ns; /* 0: 25 s and 2 s */
+    /* Run in the transaction that records the end of items with a result: $1 [{"payload","outcome","detail"}].
+     * When the database refuses it, the end is recorded without. NULL: none. */
+    const struct statement *record;
 };
 
 struct engine *work_start(const struct work_config *config, struct why *why) MUST_CHECK;
@@ -133,6 +141,10 @@ struct engine *work_start(const struct work_config *config, struct why *why) MUS
  * pool_stop(), since it uses the pool. Items handed over later stay in the table for other instances. */
 void work_stop(struct engine *engine, int64_t deadline_ns);
 void work_free(struct engine *engine); /* after pool_stop(), when no flow uses it any more; NULL is fine */
+
+/* Deletes dead items of the kind that died so long ago. */
+enum err work_prune_dead(struct pg *pg, const struct work_kind *kind, int64_t retention_ms,
+                         int64_t deadline_ns) MUST_CHECK;
 
 struct work_state {
     size_t in_memory;      /* waiting, running, or ended and not yet recorded */

@@ -48,6 +48,11 @@ describe('nothing is deleted on doubt', () => {
        create trigger refuse before insert or update on reclaim.auth_cleanup_log for each row execute function refuse()`,
       'drop trigger refuse on reclaim.auth_cleanup_log; drop function refuse()',
     ],
+    'the log of events cannot be written': [
+      `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+       create trigger refuse before insert on reclaim.auth_cleanup_events for each row execute function refuse()`,
+      'drop trigger refuse on reclaim.auth_cleanup_events; drop function refuse()',
+    ],
     'the log swallows what is written': [
       `create function swallow() returns trigger language plpgsql as $$ begin return null; end $$;
        create trigger swallow before update on reclaim.auth_cleanup_log for each row execute function swallow()`,

@@ -36,16 +36,16 @@ describe('trace and locks', () => {
     assert.equal(first.status, 409);
     const byAddress = await command(t, 'trace', `  ${owner.email.toUpperCase()} `);
     assert.equal(byAddress.code, 0, byAddress.stderr);
-    assert.match(byAddress.stdout, /2 rows\n$/);
+    assert.match(byAddress.stdout, /2 events\n$/);
     for (const answer of [first, second]) assert.ok(byAddress.stdout.includes(answer.json.correlationId));
     const byId = await command(t, 'trace', second.json.correlationId);
-    assert.match(byId.stdout, /request-code\s+failed\s+ORPHAN_CLEANUP_005\n1 row\n$/);
+    assert.match(byId.stdout, /request-code\s+ORPHAN_CLEANUP_005\s+1\s+\S+\n1 event\n$/);
   });
 
   it('nobody leaves no trail, and nonsense is refused', async (t) => {
     const nobody = await command(t, 'trace', address('nobody-asked'));
     assert.equal(nobody.code, 0);
-    assert.equal(nobody.stdout, '0 rows\n');
+    assert.equal(nobody.stdout, '0 events\n');
     const nonsense = await command(t, 'trace', 'nonsense');
     assert.equal(nonsense.code, 1);
     assert.match(nonsense.stderr, /neither a correlation id nor an e-mail address/);

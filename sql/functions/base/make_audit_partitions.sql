@@ -16,7 +16,7 @@ DECLARE
   v_used boolean;
   v_made integer := 0;
 BEGIN
-  FOREACH v_parent IN ARRAY ARRAY['auth_cleanup_log', 'customer_log'] LOOP
+  FOREACH v_parent IN ARRAY ARRAY['auth_cleanup_log', 'auth_cleanup_events', 'customer_log'] LOOP
     FOR v_month IN 0 .. 2 LOOP
       v_from := (v_this + make_interval(months => v_month)) AT TIME ZONE 'UTC';
       v_to := (v_this + make_interval(months => v_month + 1)) AT TIME ZONE 'UTC';

@@ -38,7 +38,7 @@ static enum err compose(void *context, struct pg *pg, const json_t *payload, int
 
 struct mail_settings office_settings(void)
 {
-    static const struct mail_template templates[] = {{"cleanup-code", compose}};
+    static const struct mail_template templates[] = {{.name = "cleanup-code", .compose = compose}};
     return (struct mail_settings){.from = "Reclaim <reclaim@example.com>",
                                   .features = {{templates, COUNT_OF(templates), NULL}},
                                   .try_ns = 10 * NS_PER_S,

@@ -60,12 +60,34 @@ static void one_minute_is_not_minutes(void **state)
     assert_non_null(strstr(buf_str(&mail.html).at, "valid for 1 minute and"));
 }
 
+static void a_mail_that_is_taken_over_is_written_by_the_contract_of_its_payload(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *payload;
+        const struct contract *contract;
+    } cases[] = {
+        {"{\"contract\":\"cleanup-v1\"}", &contract_cleanup_v1},
+        {"{\"contract\":\"registration-recovery\"}", &contract_registration_recovery},
+        {"{\"contract\":\"another\"}", NULL},
+        {"{\"contract\":1}", NULL},
+        {"{}", NULL},
+    };
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        const struct contract *contract = NULL;
+        AUTO(json) json_t *payload = json_read_object(str_of(cases[i].payload), NULL);
+        assert_int_equal(code_mail_contract(payload, &contract), cases[i].contract ? OK : ERR_INPUT);
+        assert_ptr_equal(contract, cases[i].contract);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_text_is_exactly_this),
         cmocka_unit_test(both_parts_have_all_that_a_reader_needs),
         cmocka_unit_test(one_minute_is_not_minutes),
+        cmocka_unit_test(a_mail_that_is_taken_over_is_written_by_the_contract_of_its_payload),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

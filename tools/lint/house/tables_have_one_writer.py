@@ -8,6 +8,7 @@ import re
 
 OWNERS = {
     "access_keys": "credentials",
+    "auth_cleanup_events": "recovery",
     "auth_cleanup_log": "recovery",
     "billing_accounts": "billing",
     "billing_charges": "billing",
