@@ -27,18 +27,18 @@ void refusal_counts_open(struct refusal_counts *c, struct pool *pool, struct eng
     atomic_store(&c->open, true);
 }
 
-static bool is_same(const struct refusal *r, const struct counted *by, int error)
+static bool is_same(const struct refusal_count *r, const struct counted *by, int error)
 {
     return r->error == error && r->by.tier == by->tier && digest_eq(&r->by.subject, &by->subject);
 }
 
 /* The entry of the key, or a free one; that of all others of the error when too many keys are counted. */
-static struct refusal *find(struct refusal_counts *c, const struct counted *by, int error)
+static struct refusal_count *find(struct refusal_counts *c, const struct counted *by, int error)
 {
     uint64_t start;
     memcpy(&start, by->subject.bytes, sizeof start);
     for (size_t i = 0; i < REFUSAL_SLOTS; i++) {
-        struct refusal *r = &c->slots[(start + i) % REFUSAL_SLOTS];
+        struct refusal_count *r = &c->slots[(start + i) % REFUSAL_SLOTS];
         if (r->count && is_same(r, by, error))
             return r;
         if (!r->count)
@@ -52,10 +52,10 @@ bool refusal_counts_add(struct refusal_counts *c, struct counted by, int error, 
     if (!atomic_load(&c->open))
         return false;
     pthread_mutex_lock(&c->lock);
-    struct refusal *r = find(c, &by, error);
+    struct refusal_count *r = find(c, &by, error);
     bool is_other = r == &c->others[error], first = r->count == 0;
     if (first) {
-        *r = (struct refusal){.error = error, .from_us = clock_wall_us()};
+        *r = (struct refusal_count){.error = error, .from_us = clock_wall_us()};
         if (!is_other)
             r->by = by;
         snprintf(r->correlation_id, sizeof r->correlation_id, "%s", correlation_id);
@@ -82,7 +82,7 @@ static void window_over(struct work_timer *timer)
     refusal_counts_flush(OWNER_OF(timer, struct refusal_counts, timer));
 }
 
-static void add_json(struct json_writer *w, const struct refusal *r, bool is_other)
+static void add_json(struct json_writer *w, const struct refusal_count *r, bool is_other)
 {
     static const struct digest nobody;
     char hash[DIGEST_HEX_LEN + 1], outcome[32];
@@ -116,7 +116,7 @@ static int64_t take(struct refusal_counts *c)
     json_open(&w, '[');
     for (size_t i = 0; i < REFUSAL_SLOTS + COUNT_OF(c->others); i++) {
         bool is_other = i >= REFUSAL_SLOTS;
-        struct refusal *r = is_other ? &c->others[i - REFUSAL_SLOTS] : &c->slots[i];
+        struct refusal_count *r = is_other ? &c->others[i - REFUSAL_SLOTS] : &c->slots[i];
         if (!r->count)
             continue;
         requests += r->count;

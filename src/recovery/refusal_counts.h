@@ -13,7 +13,7 @@
 #define REFUSAL_KEYS_MAX 512 /* more within a minute are counted together, by error */
 #define REFUSAL_SLOTS 1024
 
-struct refusal {
+struct refusal_count {
     struct counted by; /* the tier that refused, and whom */
     int error;         /* enum cleanup_error */
     char correlation_id[37];
@@ -25,8 +25,8 @@ struct refusal_counts {
     pthread_mutex_t lock; /* for the members below */
     struct engine *engine;
     struct pool *pool;
-    struct refusal slots[REFUSAL_SLOTS]; /* by subject; count 0: free */
-    struct refusal others[10];           /* by error */
+    struct refusal_count slots[REFUSAL_SLOTS]; /* by subject; count 0: free */
+    struct refusal_count others[10];           /* by error */
     size_t used;
     bool armed, busy, again;
     struct work_note note;

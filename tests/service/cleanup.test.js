@@ -391,12 +391,23 @@ describe('what is kept', () => {
     await moveCode(fresh.db, users[1].email, '-1 day');
     await fresh.db.query(`update reclaim.auth_cleanup_log set created_at = created_at - interval '31 days' where email_hash = $1`, [hashOf(users[0].email)]);
     await fresh.db.query(`update reclaim.auth_cleanup_log set created_at = created_at - interval '29 days' where email_hash = $1`, [hashOf(users[1].email)]);
+    await fresh.db.query(
+      `insert into reclaim.auth_cleanup_events (kind, outcome, detail, created_at)
+         values ('mail', 'sent', 'old', now() - interval '31 days'), ('mail', 'sent', 'kept', now() - interval '29 days');
+       insert into reclaim.work_items (kind, state, payload, updated_at)
+         values ('mail', 'dead', '{"n":1}', now() - interval '31 days'), ('mail', 'dead', '{"n":2}', now() - interval '29 days'),
+           ('hangup', 'dead', '{"n":3}', now() - interval '31 days')`,
+    );
     await serve(t, { database: fresh.db, env: { ...fresh.provider.env, RECLAIM_AUDIT_RETENTION: '30d' } });
     await until('expired codes gone', async () => !(await codeOf(fresh.db, users[0].email)) && !(await codeOf(fresh.db, users[1].email)));
     assert.ok(await codeOf(fresh.db, users[2].email), 'one that is still good stays');
     const logged = async () => (await fresh.db.query('select email_hash from reclaim.auth_cleanup_log order by id')).map((row) => row.email_hash);
     await until('old log rows gone', async () => (await logged()).length === 2);
     assert.deepEqual(await logged(), [hashOf(users[1].email), hashOf(users[2].email)]);
+    const left = async (column, table) => (await fresh.db.query(`select ${column} as left from ${table} order by 1`)).map((row) => row.left);
+    await until('old mails gone', async () => !(await left(`payload->>'n'`, 'reclaim.work_items')).includes('1'));
+    assert.deepEqual(await left(`payload->>'n'`, 'reclaim.work_items'), ['2', '3']);
+    assert.deepEqual(await left('detail', `reclaim.auth_cleanup_events where detail in ('old', 'kept')`), ['kept']);
   });
 
   it('no address and no code is in any table but the users’ own', async () => {
