@@ -90,24 +90,20 @@ static void finish_with(struct delivery *d, const char *result, const char *deta
     finish(d, WORK_DONE, what, NULL);
 }
 
-/* A code that nobody got is not kept as a dead item: whoever wants one asks again. */
-static bool is_kept(const struct delivery *d)
-{
-    void *context;
-    AUTO(json) json_t *payload = json_read_object(d->item->payload, NULL);
-    const struct mail_template *template = mail_template_of(d->post, payload, &context);
-    return !template || !template->passes;
-}
-
-/* No provider will get the mail. */
+/* No provider will get the mail. A code that nobody got is not kept as a dead item: who wants one asks again. */
 static void fail(struct delivery *d, const char *reason)
 {
     struct work_item *item = d->item;
-    bool kept = is_kept(d);
+    struct str request = {NULL, 0};
+    void *context;
+    AUTO(json) json_t *payload = json_read_object(item->payload, NULL);
+    const struct mail_template *template = mail_template_of(d->post, payload, &context);
+    bool kept = !template || !template->passes;
     item->result = "failed";
     item->result_detail = reason;
     if (!kept) {
-        log_correlate(*d->mail.reference ? d->mail.reference : NULL);
+        (void)!json_get_str(payload, "correlation_id", &request);
+        log_correlate(request.at);
         log_warn("mail failed for good", F_INT("item", item->id), F_INT("tries", item->tries), F_STR("reason", reason));
         log_correlate(NULL);
     }
@@ -160,12 +156,13 @@ static void proceed(struct delivery *d);
 
 static void end_undelivered(struct delivery *d)
 {
+    static const char refused_early[] = "every provider refused it before the answer";
     if (d->waiter) {
         report(d, MAIL_REFUSED);
-        finish(d, WORK_DONE, "refused", NULL);
+        finish_with(d, "failed", refused_early, "refused");
     } else if (d->revocable) {
         if (revoke(d))
-            finish(d, WORK_DONE, "refused", NULL);
+            finish_with(d, "failed", refused_early, "refused");
         else
             proceed(d); /* the success has been sent: there are more tries */
     } else {

@@ -11,7 +11,7 @@
  *   mail_send(&item, &writes[0], &flow->waiter);
  *
  * A mail that ended is a result of its work item, for work_config.record: "sent" with the provider's name, "failed" with a
- * sentence, "expired", or "unneeded". One that is refused while its request waits is that request's to record.
+ * sentence, "expired", or "unneeded".
  *
  * Delivery begins at once. While the request waits, each provider gets one try, one after the other; when all of them
  * have failed, delivery ends. Once the request has been answered, delivery goes on: three tries a provider. */

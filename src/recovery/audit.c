@@ -4,18 +4,16 @@
 
 #define PRUNE_MOST 5000
 
-#define EVENT(columns)                                                                                                 \
-    "INSERT INTO reclaim.auth_cleanup_events (log_id, correlation_id, email_hash, network_hash, " columns ")"
+#define ADD_EVENT                                                                                                      \
+    " INSERT INTO reclaim.auth_cleanup_events (log_id, correlation_id, email_hash, network_hash, kind, outcome, "
 
 static const struct statement insert_failed = {
     .name = "audit_insert_failed",
     .sql = "WITH log AS (INSERT INTO reclaim.auth_cleanup_log"
            "   (correlation_id, email_hash, ip_hash, step, status, error_code)"
-           "   VALUES ($1::uuid, $2, $3, $4, 'failed', 'ORPHAN_CLEANUP_' || lpad($5, 3, '0')) RETURNING *)"
-           " " EVENT("kind, outcome, sqlstate, constraint_name, detail") " SELECT coalesce($6::int8, l.id), "
-                                                                         "l.correlation_id, l.email_hash, l.ip_hash, "
-                                                                         "l.step, l.error_code, $7, $8, $9"
-                                                                         " FROM log l",
+           "   VALUES ($1::uuid, $2, $3, $4, 'failed', 'ORPHAN_CLEANUP_' || lpad($5, 3, '0')) RETURNING *)" ADD_EVENT
+           "sqlstate, constraint_name, detail) SELECT coalesce($6::int8, l.id), l.correlation_id, l.email_hash,"
+           "   l.ip_hash, l.step, l.error_code, $7, $8, $9 FROM log l",
     .params = 9,
     .columns = "",
 };
@@ -25,30 +23,29 @@ static const struct statement complete = {
     .name = "audit_complete",
     .sql = "WITH log AS (UPDATE reclaim.auth_cleanup_log SET status = 'completed', orphan_classification = $2,"
            "   updated_at = now() WHERE id = $1::int8 AND created_at = $3::text::timestamptz AND status = 'pending'"
-           "   RETURNING id)"
-           " " EVENT("kind, outcome, detail") " SELECT l.id, $4::uuid, $5, $6, 'validate-and-cleanup', 'user-deleted', "
-                                              "$2 FROM log l",
+           "   RETURNING id)" ADD_EVENT
+           "detail) SELECT l.id, $4::uuid, $5, $6, 'validate-and-cleanup', 'user-deleted', $2 FROM log l",
     .params = 6,
     .columns = "",
 };
 
+/* Before the answer; its event follows with the mail's end. */
 static const struct statement fail_mail = {
     .name = "audit_fail_mail",
     .sql =
-        "WITH log AS (UPDATE reclaim.auth_cleanup_log SET status = 'failed', error_code = 'ORPHAN_CLEANUP_008',"
-        "   updated_at = now() WHERE id = $1::int8 AND status = 'pending' RETURNING *)"
-        " " EVENT("kind, outcome, detail") " SELECT l.id, l.correlation_id, l.email_hash, l.ip_hash, 'mail', 'failed',"
-                                           "   'every provider refused it before the answer' FROM log l",
+        "UPDATE reclaim.auth_cleanup_log SET status = 'failed', error_code = 'ORPHAN_CLEANUP_008', updated_at = now()"
+        " WHERE id = $1::int8 AND status = 'pending'",
     .params = 1,
     .columns = "",
 };
 
 /* Mails that ended, in the transaction that removes their work items: $1 [{"payload","outcome","detail"}]. One that nobody
  * got takes its code with it, and the row of its request is failed; so is one whose code had expired when an instance took
- * the mail over. A code that was replaced has no row of its own any more:
- * its request is then found by its ids, and never is that of the present code.
+ * the mail over. Where the code was replaced, the request is found by its ids, and never is that of the present code.
  *
- * Payloads are anybody's who may write to the table: nothing in them may make the statement fail. */
+ * Nothing that another program wrote into a payload makes the statement fail. Codes are locked before rows of the log, as
+ * everywhere: `failed` joins `dropped` for that order. The array has the newest row found by its id: with LIMIT, PostgreSQL
+ * may choose to read the whole log backwards. */
 const struct statement audit_mails_ended = {
     .name = "audit_mails_ended",
     .sql = "WITH ended AS MATERIALIZED (SELECT m.payload->>'email_hash' AS email_hash,"
@@ -62,18 +59,18 @@ const struct statement audit_mails_ended = {
            "   e.outcome IN ('failed', 'expired') OR (e.outcome = 'unneeded' AND c.log_id IS NOT NULL) AS is_failed"
            "   FROM ended e LEFT JOIN reclaim.verification_codes c"
            "     ON c.email_hash = e.email_hash AND c.code_salt = e.salt"
-           "   LEFT JOIN LATERAL (SELECT r.id FROM reclaim.auth_cleanup_log r WHERE c.log_id IS NULL"
+           "   LEFT JOIN LATERAL (SELECT (array_agg(r.id ORDER BY r.id DESC))[1] AS id FROM reclaim.auth_cleanup_log r "
+           "WHERE c.log_id IS NULL"
            "     AND r.correlation_id = e.correlation_id AND r.email_hash = e.email_hash AND r.step = 'request-code'"
            "     AND (r.error_code IS NULL OR r.error_code = 'ORPHAN_CLEANUP_008')"
            "     AND NOT EXISTS (SELECT FROM reclaim.verification_codes p"
-           "       WHERE p.email_hash = r.email_hash AND p.log_id = r.id)"
-           "     ORDER BY r.id DESC LIMIT 1) l ON true),"
+           "       WHERE p.email_hash = r.email_hash AND p.log_id = r.id)) l ON true),"
            " dropped AS (DELETE FROM reclaim.verification_codes c USING known k WHERE k.is_failed AND k.is_present AND"
-           "   c.email_hash = k.email_hash AND c.code_salt = k.salt),"
+           "   c.email_hash = k.email_hash AND c.code_salt = k.salt RETURNING c.log_id),"
            " failed AS (UPDATE reclaim.auth_cleanup_log l SET status = 'failed', error_code = 'ORPHAN_CLEANUP_008',"
-           "   updated_at = now() FROM known k WHERE k.is_failed AND l.id = k.log_id AND l.status = 'pending')"
-           " " EVENT("kind, outcome, detail") " SELECT k.log_id, k.correlation_id, k.email_hash, NULL, 'mail', "
-                                              "k.outcome, k.detail FROM known k",
+           "   updated_at = now() FROM known k LEFT JOIN dropped d ON d.log_id = k.log_id WHERE k.is_failed AND l.id = "
+           "k.log_id AND l.status = 'pending')" ADD_EVENT
+           "detail) SELECT k.log_id, k.correlation_id, k.email_hash, NULL, 'mail', k.outcome, k.detail FROM known k",
     .params = 1,
     .columns = "",
 };
@@ -81,14 +78,11 @@ const struct statement audit_mails_ended = {
 /* Refusals that were counted: $1 [{"correlation_id","email_hash","network_hash","outcome","detail","count","from_us"}]. */
 static const struct statement count_refusals = {
     .name = "audit_count_refusals",
-    .sql =
-        EVENT("kind, outcome, detail, count, counted_from") " SELECT NULL, r.correlation_id, r.email_hash, "
-                                                            "r.network_hash, 'refusals', r.outcome, r.detail, r.count,"
-                                                            "   pg_catalog.to_timestamp(r.from_us / 1000000.0)"
-                                                            " FROM pg_catalog.jsonb_to_recordset($1::jsonb) AS "
-                                                            "r(correlation_id uuid, email_hash text,"
-                                                            "   network_hash text, outcome text, detail text, count "
-                                                            "int8, from_us int8)",
+    .sql = ADD_EVENT
+    "detail, count, counted_from) SELECT NULL, r.correlation_id, r.email_hash, r.network_hash, 'refusals',"
+    "   r.outcome, r.detail, r.count, pg_catalog.to_timestamp(r.from_us / 1000000.0)"
+    " FROM pg_catalog.jsonb_to_recordset($1::jsonb) AS r(correlation_id uuid, email_hash text,"
+    "   network_hash text, outcome text, detail text, count int8, from_us int8)",
     .params = 1,
     .columns = "",
 };

@@ -99,7 +99,9 @@ static void add_json(struct json_writer *w, const struct refusal_count *r, bool 
     json_key(w, "outcome");
     json_str(w, str_of(outcome));
     json_key(w, "detail");
-    json_str(w, is_other ? STR("others") : str_of(tier_name(r->by.tier)));
+    json_str(w, is_other                           ? STR("others")
+                : r->error == CLEANUP_RATE_LIMITED ? str_of(tier_name(r->by.tier))
+                                                   : STR("malformed"));
     json_key(w, "count");
     json_i64(w, r->count);
     json_key(w, "from_us");

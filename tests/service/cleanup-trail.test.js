@@ -102,6 +102,19 @@ describe('the trail of a clean-up', () => {
     await until('the mail’s event', async () => (await eventsOf(db, user.email)).length === 2);
   });
 
+  it('an event of a mail that cannot be written leaves no item behind', async (t) => {
+    await db.query(
+      `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'not now'; end $$;
+       create trigger refuse before insert on reclaim.auth_cleanup_events for each row when (new.kind = 'mail') execute function refuse()`,
+    );
+    t.after(() => db.query('drop trigger refuse on reclaim.auth_cleanup_events; drop function refuse()'));
+    const user = await addUser(db);
+    const code = await mailedCode(server, provider, user.email);
+    await until('the item’s end', async () => (await itemsLeft(db)) === 0);
+    assert.equal((await server.line('not recorded', ({ event }) => event === 'results of work items not recorded')).sqlstate, 'P0001');
+    assertDeleted(await validate(server, user.email, code), 'cleanup-v1', user);
+  });
+
   it('a fault has its SQLSTATE and constraint in the log line and in the trail, with the request’s id and nothing personal', async (t) => {
     const user = await addUser(db);
     const code = await mailedCode(server, provider, user.email);
@@ -197,6 +210,7 @@ describe('a mail', () => {
     await until('the failure', async () => (await logOf(own, cut.json.correlationId))[0].status === 'failed');
     assert.deepEqual(told(await eventsOf(own, third.email)).at(-1), ['mail', 'failed', 'the last run was cut off']);
     assert.equal(await codeOf(own, third.email), undefined);
+    assert.equal(next.events('mail failed for good')[0].correlation_id, cut.json.correlationId);
     assert.equal(await itemsLeft(own), 0);
     await next.stop();
   });
