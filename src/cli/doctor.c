@@ -219,8 +219,11 @@ static void check_statements(struct examination *x, struct pg *pg, const struct 
     orphan_statements_free(&orphans);
 }
 
-static void check_pooler(struct examination *x, const struct settings *s)
+static void check_pooler(struct examination *x, const struct pg *direct, const struct settings *s)
 {
+    struct why pooled = {""};
+    if (pg_require_direct(direct, &pooled))
+        fault(x, pooled.text);
     if (!s->database_url || strcmp(s->database_url, s->database_direct_url) == 0)
         return;
     struct why why = {""};
@@ -501,7 +504,7 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_ownership(x, pg, s);
     check_row_security(x, pg, s);
     check_statements(x, pg, s);
-    check_pooler(x, s);
+    check_pooler(x, pg, s);
     check_mail(x, pg, s);
     check_broker(x, pg, s);
     check_expiry(x, pg, s);

@@ -16,15 +16,6 @@ enum err command_ask(struct command_context *c, struct pg_call *call)
     return pg_ask(c->pg, call, clock_ns() + DATABASE_DEADLINE_NS);
 }
 
-static enum err open_database(struct command_context *c, struct database *db)
-{
-    enum err e = database_open(c->settings, db, &c->why);
-    if (e)
-        return e;
-    c->pg = db->pg;
-    return c->key_purpose ? database_same_key(c->settings, db->pg, &c->why) : OK;
-}
-
 /* The pause is random, so that commands that were in conflict do not meet again. */
 static void pause_before_retry(int tries)
 {
@@ -54,10 +45,13 @@ static enum err open_and_run(struct command_context *c)
     if ((c->needs & NEEDS_SETTINGS) == NEEDS_SETTINGS)
         e = settings_load(c->config, &settings, &c->why);
     c->settings = settings;
-    if (!e && c->key_purpose) /* without a database no key is created: it would belong to none */
-        e = database_derive(settings, c->key_purpose, uses_database, &c->key, &c->why);
-    if (!e && uses_database)
-        e = open_database(c, &db);
+    if (!e && uses_database) /* first: without a database there is no key, and this says so */
+        e = database_open(settings, &db, &c->why);
+    if (!e && c->key_purpose)
+        e = database_derive(settings, c->key_purpose, &c->key, &c->why);
+    if (!e && uses_database && c->key_purpose)
+        e = database_same_key(settings, db.pg, &c->why);
+    c->pg = db.pg;
     return e ? e : run_repeatedly(c);
 }
 

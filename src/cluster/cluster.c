@@ -1,5 +1,6 @@
 #include "cluster/cluster.h"
 
+#include <errno.h>
 #include <libpq-fe.h>
 #include <signal.h>
 #include <stdio.h>
@@ -204,6 +205,15 @@ enum err cluster_attach(const char *data_dir, char *url, size_t size, struct why
     char made[sizeof(((struct cluster *)0)->url)];
     make_url(postmaster.sockets, made, sizeof made);
     return str_copy(str_of(made), url, size);
+}
+
+bool cluster_exists(const char *data_dir)
+{
+    struct cluster_files *f = calloc(1, sizeof *f);
+    enum err e = f == NULL ? ERR_MEMORY : files_find(f, data_dir, NULL);
+    bool there = e == OK ? files_have_cluster(f) || errno == EACCES : e != ERR_MISSING;
+    free(f);
+    return there;
 }
 
 const char *cluster_url(const struct cluster *c)

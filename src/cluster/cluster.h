@@ -23,6 +23,9 @@ enum err cluster_start(const char *data_dir, struct cluster **ret, struct why *w
 /* For commands that run beside a server: the URL of a cluster owned by another process; ERR_MISSING when none runs. */
 enum err cluster_attach(const char *data_dir, char *url, size_t size, struct why *why) MUST_CHECK;
 
+/* Whether this data directory has a cluster, running or not; also true when that cannot be seen. */
+bool cluster_exists(const char *data_dir);
+
 const char *cluster_url(const struct cluster *c);
 bool cluster_is_new(const struct cluster *c); /* created by this start */
 pid_t cluster_pid(const struct cluster *c);

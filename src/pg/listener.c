@@ -56,10 +56,8 @@ static enum err connect_and_listen(struct listener *l, struct why *why)
 {
     int64_t deadline_ns = clock_ns() + CONNECT_NS;
     enum err e = pg_connect(l->pg, deadline_ns, why);
-    if (e)
+    if (e || (e = pg_require_direct(l->pg, why)))
         return e;
-    if (pg_is_pooled(l->pg))
-        return why_set(why, ERR_INPUT, "the URL leads to a transaction pooler; notifications need a direct connection");
     return pg_script(l->pg, l->script.at, deadline_ns, why);
 }
 

@@ -78,9 +78,9 @@ static enum err run_file(struct pg *pg, const char *name, int64_t deadline_ns, s
 
 static enum err lock(struct pg *pg, int64_t deadline_ns, struct why *why)
 {
-    if (pg_is_pooled(pg))
-        return why_set(why, ERR_INPUT,
-                       "a transaction pooler stands before the database: set RECLAIM_DATABASE_DIRECT_URL to migrate");
+    enum err pooled = pg_require_direct(pg, why);
+    if (pooled)
+        return pooled;
     for (bool taken = false;; taken = true) {
         struct pg_call call = {.ask = &migrate_lock};
         enum err e = pg_ask(pg, &call, deadline_ns);

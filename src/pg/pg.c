@@ -75,6 +75,15 @@ bool pg_is_pooled(const struct pg *pg)
     return pg->pooled;
 }
 
+enum err pg_require_direct(const struct pg *pg, struct why *why)
+{
+    if (!pg->pooled)
+        return OK;
+    return why_set(why, ERR_INPUT,
+                   "the connection goes through a pooler, where leadership, LISTEN and migrations cannot work: set "
+                   "RECLAIM_DATABASE_DIRECT_URL to the PostgreSQL server itself");
+}
+
 int pg_socket(const struct pg *pg)
 {
     return pg->conn ? PQsocket(pg->conn) : -1;

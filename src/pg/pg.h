@@ -78,6 +78,8 @@ bool pg_is_up(const struct pg *pg);
 /* Checks without waiting whether an idle connection is still open; disconnects when not. */
 bool pg_is_alive(struct pg *pg);
 bool pg_is_pooled(const struct pg *pg); /* connected through a transaction pooler: no session state may be kept */
+/* For what belongs to a session (leadership, LISTEN, migrations): ERR_INPUT, with the setting to use, when it is pooled. */
+enum err pg_require_direct(const struct pg *pg, struct why *why) MUST_CHECK;
 int pg_socket(const struct pg *pg);
 /* Drops the notifications received, for callers that use them only to wake up. */
 void pg_forget_notifications(struct pg *pg);

@@ -111,7 +111,13 @@ enum err database_open(const struct settings *s, struct database *ret, struct wh
     if (!url) {
         e = cluster_attach(s->data_dir, attached, sizeof attached, why);
         url = attached;
-        if (e == ERR_MISSING) {
+        if (e == ERR_MISSING && !cluster_exists(s->data_dir))
+            e = why_set(
+                why, e,
+                "there is no database: RECLAIM_DATABASE_URL is not set, and RECLAIM_DATA_DIR (%s) has no "
+                "cluster; set the servers' URL or their data directory, or start reclaim serve, which makes one",
+                s->data_dir);
+        else if (e == ERR_MISSING) {
             e = cluster_start(s->data_dir, &db.cluster, why);
             url = e ? NULL : cluster_url(db.cluster);
         }
@@ -141,11 +147,10 @@ void database_cleanup(struct database *db)
     database_close(db);
 }
 
-enum err database_derive(const struct settings *s, const char *purpose, bool may_make, struct digest *ret,
-                         struct why *why)
+enum err database_derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why)
 {
     char key[SECRET_KEY_MAX + 1];
-    enum err e = settings_secret_key(s, may_make, key, why);
+    enum err e = settings_secret_key(s, false, key, why);
     if (!e && (e = digest_derive(str_of(key), purpose, ret)))
         (void)why_set(why, e, "no key can be derived from the master key (%s)", err_name(e));
     secret_wipe(key, sizeof key);
@@ -166,7 +171,7 @@ enum err database_same_key(const struct settings *s, struct pg *pg, struct why *
 {
     struct digest fingerprint;
     struct pg_call stored = {.ask = &read_key};
-    enum err e = database_derive(s, FINGERPRINT_PURPOSE, true, &fingerprint, why);
+    enum err e = database_derive(s, FINGERPRINT_PURPOSE, &fingerprint, why);
     if (e)
         return e;
     if ((e = pg_ask(pg, &stored, deadline())))

@@ -14,15 +14,13 @@ struct database {
 };
 
 /* For commands: connects to the configured database, or to the embedded cluster, which is started and stopped with the
- * command when no server is running on it. */
+ * command when no server is running on it. Never creates a cluster: ERR_MISSING when there is none. */
 enum err database_open(const struct settings *s, struct database *ret, struct why *why) MUST_CHECK;
 void database_close(struct database *db);
 void database_cleanup(struct database *db);
 
-/* A key derived from the master key for one purpose. Without a master key one is made if `may_make` is set and the
- * database is the embedded one. */
-enum err database_derive(const struct settings *s, const char *purpose, bool may_make, struct digest *ret,
-                         struct why *why) MUST_CHECK;
+/* For commands: a key derived from the master key for one purpose. Never creates a master key. */
+enum err database_derive(const struct settings *s, const char *purpose, struct digest *ret, struct why *why) MUST_CHECK;
 
 /* ERR_CONFLICT when the database was set up with another master key: its hashes would not be found. */
 enum err database_same_key(const struct settings *s, struct pg *pg, struct why *why) MUST_CHECK;

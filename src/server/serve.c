@@ -325,7 +325,8 @@ static enum err bring_database_up(struct app *app, struct why *why)
     const char *direct = app->cluster ? url : s->database_direct_url;
     AUTO(pg) struct pg *pg = pg_new(direct, PG_PREPARE_OFF);
     enum err e = pg ? pg_connect(pg, clock_ns() + 5 * NS_PER_S, why) : why_set(why, ERR_MEMORY, "no memory");
-    if (e || (e = bring_schema_up(app, pg, why)) || (e = database_claim(pg, &app->keys.fingerprint, why)))
+    if (e || (e = pg_require_direct(pg, why)) || (e = bring_schema_up(app, pg, why)) ||
+        (e = database_claim(pg, &app->keys.fingerprint, why)))
         return e;
     if ((e = database_note_settings(pg, s->grace_ms, post_has_provider(app->post), clock_ns() + DATABASE_DEADLINE_NS)))
         return why_set(why, e, "cannot record the settings in reclaim.installation (%s)", err_name(e));

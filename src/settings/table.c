@@ -45,7 +45,9 @@ const struct setting settings_rows[] = {
          "makes and runs a private PostgreSQL on a unix socket."},
     {DATABASE, ROW("DATABASE_DIRECT_URL", database, database_direct_url, const char *),
      .standard_words = "`RECLAIM_DATABASE_URL`",
-     .help = "The same database without a transaction pooler in between, for LISTEN, leadership and migrations."},
+     .help =
+         "The same database without a pooler in between, for LISTEN, leadership and migrations; through a pooler the "
+         "server does not start."},
     {DATABASE, ROW("DATABASE_CONNECTIONS", integer, database_connections, int64_t), .min = 1, .max = 200,
      .standard = "16", .help = "Database connections of each instance, split into lanes so that no kind of request can use up those of "
              "another; at least one for each of the five lanes. A few more are for listening, changes and the leader."},

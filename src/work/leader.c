@@ -37,11 +37,15 @@ const struct statement leader_expire = {
     .columns = "after:text",
 };
 
+/* Not only that the connection is there: the lock must be this backend's. A pooler that was not recognised may have
+ * another backend answer. A key of two numbers is classid and objid. */
 const struct statement leader_ping = {
     .name = "leader_ping",
-    .sql = "SELECT true AS here",
+    .sql = "SELECT EXISTS (SELECT FROM pg_catalog.pg_locks l WHERE l.locktype = 'advisory' AND l.granted"
+           " AND l.pid = pg_catalog.pg_backend_pid() AND l.classid = " LOCK_CLASS " AND l.objid = " LOCK_LEADER
+           " AND l.objsubid = 2) AS held",
     .params = 0,
-    .columns = "here:bool",
+    .columns = "held:bool",
 };
 
 struct leader {
@@ -53,6 +57,7 @@ struct leader {
     int stop_fd; /* readable on stop */
     int mine_fd; /* readable while mine */
     atomic_bool mine;
+    bool pooler_logged;
 };
 
 static void set_mine(struct leader *l, bool mine)
@@ -68,11 +73,25 @@ static void set_mine(struct leader *l, bool mine)
         l->due_ns[i] = clock_ns(); /* a new leader runs its duties at once */
 }
 
+/* Through a pooler several instances would get the lock: none leads there. */
+static enum err connect_directly(struct leader *l, int64_t deadline_ns)
+{
+    struct why why = {""};
+    enum err e = pg_connect(l->pg, deadline_ns, NULL);
+    if (e || !(e = pg_require_direct(l->pg, &why)))
+        return e;
+    pg_disconnect(l->pg);
+    if (!l->pooler_logged)
+        log_error("this instance cannot lead", F_STR("why", why.text));
+    l->pooler_logged = true;
+    return e;
+}
+
 /* Checks that the connection, and with it the lock, is still held; otherwise tries to get both. */
 static void check_leadership(struct leader *l)
 {
     int64_t deadline_ns = clock_ns() + CHECK_NS;
-    if (!pg_is_up(l->pg) && pg_connect(l->pg, deadline_ns, NULL)) {
+    if (!pg_is_up(l->pg) && connect_directly(l, deadline_ns)) {
         set_mine(l, false);
         return;
     }

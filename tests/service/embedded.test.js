@@ -147,6 +147,21 @@ describe('the private cluster', () => {
     });
   });
 
+  it('is never made by a command: without a URL and a cluster each says what to set, and leaves no file', async (t) => {
+    const directory = temporaryDirectory(stageOf(t));
+    const id = '00000000-0000-4000-8000-000000000000';
+    for (const args of [['orphans'], ['trace', id], ['show', id], ['freeze', id], ['locks'], ['limits', 'show', 'global'], ['key', 'list'], ['expire'], ['migrate'], ['doctor']]) {
+      const { code, stdout, stderr } = await run(t, args, { directory, env: { RECLAIM_SECRET_KEY: undefined } });
+      assert.equal(code, 1, args.join(' '));
+      assert.match(stdout + stderr, /there is no database: RECLAIM_DATABASE_URL is not set.*RECLAIM_DATA_DIR/, args.join(' '));
+      assert.equal((stdout + stderr).includes('RECLAIM_SECRET_KEY'), false, 'one reason, not two');
+      assert.deepEqual(fs.readdirSync(directory), [], args.join(' '));
+    }
+    fs.mkdirSync(path.join(directory, 'data'));
+    assert.equal((await run(t, ['orphans'], { directory })).code, 1, 'an empty data directory is no cluster');
+    assert.deepEqual(fs.readdirSync(path.join(directory, 'data')), []);
+  });
+
   it('works in a directory with a long name and spaces', async (t) => {
     const directory = path.join(temporaryDirectory(stageOf(t)), `a folder, ${'very '.repeat(30)}long 'quoted' name`);
     fs.mkdirSync(directory);

@@ -73,3 +73,45 @@ for (const prepare of ['auto', 'off'])
       assert.match(stdout, /pooler/);
     });
   });
+
+describe('behind a transaction pooler without a direct URL', () => {
+  const stage = new Stage();
+  let db, pooler;
+  before(async () => {
+    const cluster = await Cluster.create(stage);
+    db = await cluster.database(stage);
+    pooler = await Pooler.start(stage, cluster, { poolSize: 3 });
+    assert.equal((await run(stage, ['migrate'], { database: db })).code, 0);
+  });
+  after(() => stage.end());
+
+  it('no instance leads: each refuses to start and names the setting, also with RECLAIM_MIGRATE=off', async (t) => {
+    const instances = [];
+    for (const migrate of ['on', 'off', 'off'])
+      instances.push(await serve(t, { env: { RECLAIM_DATABASE_URL: pooler.url(db), RECLAIM_MIGRATE: migrate }, wait: 'nothing' }));
+    for (const instance of instances) {
+      assert.deepEqual(await instance.ended(), { code: 1, signal: null });
+      const faults = instance.lines.filter(({ level }) => level === 'error');
+      assert.equal(faults.length, 1, instance.tail());
+      assert.match(faults[0].why, /pooler.*RECLAIM_DATABASE_DIRECT_URL/);
+      assert.equal(instance.events('leading').length, 0);
+    }
+  });
+
+  it('migrate and doctor say the same, other commands work', async (t) => {
+    const env = { RECLAIM_DATABASE_URL: pooler.url(db) };
+    const migrate = await run(t, ['migrate'], { env });
+    assert.equal(migrate.code, 1);
+    assert.match(migrate.stderr, /^reclaim migrate: .*pooler.*RECLAIM_DATABASE_DIRECT_URL.*\n$/);
+    const doctor = await run(t, ['doctor'], { env });
+    assert.equal(doctor.code, 1, doctor.stdout);
+    assert.match(doctor.stdout, /^FAIL .*pooler.*RECLAIM_DATABASE_DIRECT_URL/m);
+    assert.equal((await run(t, ['orphans'], { env })).code, 0);
+  });
+
+  it('is recognised on every connection', async (t) => {
+    // Each command is a connection of its own; the pooler gives all of them the same few backends.
+    const all = await Promise.all(Array.from({ length: 12 }, () => run(t, ['migrate'], { env: { RECLAIM_DATABASE_URL: pooler.url(db) } })));
+    assert.deepEqual(new Set(all.map(({ code }) => code)), new Set([1]));
+  });
+});

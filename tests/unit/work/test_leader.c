@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "../base/unit.h"
 #include "../pg/server.h"
 #include "base/clock.h"
+#include "base/log.h"
 
 /* Sessions that tried the lock and did not get it. */
 #define REFUSED                                                                                                        \
@@ -123,12 +125,77 @@ static void a_leader_killed_outright_is_followed(void **state UNUSED)
     close(ready[1]);
 }
 
+/* Lines of the log that contain this, until there are so many. */
+static void await_lines(int fd, const char *word, int wanted)
+{
+    char line[4096];
+    size_t len = 0;
+    for (int found = 0; found < wanted;) {
+        struct pollfd on = {fd, POLLIN, 0};
+        assert_int_equal(poll(&on, 1, 60000), 1);
+        assert_int_equal(read(fd, line + len, 1), 1);
+        if (line[len] != '\n' && len + 2 < sizeof line) {
+            len++;
+            continue;
+        }
+        line[len] = '\0';
+        found += strstr(line, word) != NULL;
+        len = 0;
+    }
+}
+
+static void behind_a_pooler_none_leads(void **state UNUSED)
+{
+    struct pooler *pooler = pooler_start(shared_url());
+    struct leader *several[3];
+    int log[2];
+    assert_int_equal(pipe(log), 0);
+    log_to_fd(log[1]);
+    atomic_store(&runs, 0);
+    for (size_t i = 0; i < COUNT_OF(several); i++)
+        several[i] = leader_new(pooler_url(pooler));
+    await_lines(log[0], "RECLAIM_DATABASE_DIRECT_URL", COUNT_OF(several));
+    for (size_t i = 0; i < COUNT_OF(several); i++) {
+        assert_false(leader_is_me(several[i]));
+        leader_stop(several[i]);
+    }
+    log_to_fd(STDERR_FILENO);
+    close(log[0]);
+    close(log[1]);
+    assert_int_equal(atomic_load(&runs), 0);
+    pooler_free(pooler);
+}
+
+/* Releases the leader's own lock, as if another backend answered now. */
+static enum err lose_lock(void *context UNUSED, struct pg *pg, int64_t deadline_ns)
+{
+    static const struct statement lose = {"lose", "SELECT pg_advisory_unlock(1919247212, 2) AS was", 0, "was:bool"};
+    struct pg_call call = {.ask = &lose};
+    return pg_ask(pg, &call, deadline_ns);
+}
+
+static void a_leader_whose_lock_is_gone_leads_no_more(void **state UNUSED)
+{
+    struct pg *pg = must_connect(shared_url(), PG_PREPARE_OFF);
+    struct duty duty = {"lose", 3600 * NS_PER_S, lose_lock, NULL};
+    struct why why = {""};
+    struct leader *l = leader_start(&(struct leader_config){shared_url(), &duty, 1}, &why);
+    assert_non_null(l);
+    assert_true(comes_to_lead(l));
+    must_run(pg, "SELECT pg_advisory_lock(1919247212, 2)");
+    assert_refused(l);
+    pg_free(pg);
+    leader_stop(l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_leader_killed_outright_is_followed), /* first: forks before there are threads */
         cmocka_unit_test(one_leads_and_another_follows_when_it_stops),
         cmocka_unit_test(a_leader_whose_connection_is_cut_leads_no_more_until_it_has_the_lock_again),
+        cmocka_unit_test(a_leader_whose_lock_is_gone_leads_no_more),
+        cmocka_unit_test(behind_a_pooler_none_leads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
