@@ -172,11 +172,27 @@ static const struct command commands[] = {
 
     {.name = "orphans",
      .group = GROUP_REGISTRATIONS,
-     .usage = "[--older-than AGE]",
-     .summary = "registrations that were never finished; deletes nothing",
-     .help = "Lists the users of auth.users who have no row in the tables of RECLAIM_OWNERSHIP.\n",
-     .options = OPTIONS({"--older-than", "AGE", "only those created at least so long ago, such as 12h or 30d (7d)"}),
+     .usage = "[delete USER_ID | purge] [--older-than AGE] [--reason TEXT]",
+     .summary = "registrations that were never finished; lists or deletes them",
+     .help =
+         "Lists the users of auth.users who have no row in the tables of RECLAIM_OWNERSHIP; deletes nothing.\n"
+         "\n"
+         "  delete USER_ID --reason TEXT   deletes one of them, without a code\n"
+         "  purge --older-than AGE         deletes all that are so old, each in a transaction of its own\n"
+         "\n"
+         "Both lock and check as the clean-up does before it deletes: a user who has company data, belongs to a\n"
+         "customer, is banned or signs in by single sign-on is left alone, and so is one of which that cannot be\n"
+         "seen for certain. Each deletion has its row in reclaim.auth_cleanup_log, the reason is kept beside it for\n"
+         "RECLAIM_AUDIT_RETENTION. delete prints {\"deleted\":1,\"correlation_id\":…} for reclaim trace, purge also "
+         "how\n"
+         "many were skipped or failed; it exits with 1 when one failed.\n",
+     .options = OPTIONS({"--older-than", "AGE",
+                         "only those created at least so long ago, such as 12h or 30d (7d; purge: must be given)"},
+                        {"--reason", "TEXT", "delete, purge: why, up to 1000 bytes"},
+                        {"--dry-run", NULL, "purge: lists whom it would delete"}),
+     .words = 2,
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
+     .key_purpose = IDENTIFIER_PURPOSE,
      .read = orphans_read,
      .run = orphans_command},
     {.name = "trace",

@@ -36,6 +36,24 @@ void cleanup_handle(struct request *rq);
 /* The mail with a code, for mail_settings.features. */
 struct mail_templates cleanup_mails(struct cleanup *context);
 
+/* A deletion by an operator. */
+struct operator_deletion {
+    const struct orphan_statements *orphans; /* after orphan_statements_lock() */
+    const struct digest *identifier_key;
+    const char *user_id, *correlation_id;
+    const char *step;   /* in the log: "orphans-delete" */
+    const char *reason; /* up to OPERATOR_REASON_MAX bytes; NULL: none */
+};
+#define OPERATOR_REASON_MAX 1000
+
+/* Deletes the account as step 2 does with a right code: the same locks, the same checks, one transaction with its row in the
+ * log. *ret_refusal is 0 when it is deleted, or the enum cleanup_error that step 2 would answer; then nothing is changed.
+ * ERR_CONFLICT: may be repeated. */
+enum err cleanup_delete_by_operator(struct pg *pg, const struct operator_deletion *in, int64_t deadline_ns,
+                                    int *ret_refusal) MUST_CHECK;
+/* Deletes reasons older than so many milliseconds. */
+enum err cleanup_prune_reasons(struct pg *pg, int64_t retention_ms, int64_t deadline_ns) MUST_CHECK;
+
 extern const struct statement *const cleanup_statements[];
 extern const size_t cleanup_statement_count;
 /* Deletes codes that have expired. */

@@ -80,10 +80,25 @@ static void write_list(struct buf *sql, const struct ownership_column *columns, 
     buf_addz(sql, ") ORDER BY u.created_at, u.id");
 }
 
+/* By id, so that each page is one look into the primary key's index. */
+static void write_page(struct buf *sql, const struct ownership_column *columns, size_t count)
+{
+    buf_addz(sql, "SELECT u.id, u.email,"
+                  " to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS created_at,"
+                  " (u.email_confirmed_at IS NOT NULL) AS verified,"
+                  " to_char(u.last_sign_in_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS last_sign_in_at"
+                  " FROM auth.users u WHERE u.id > $2::uuid"
+                  " AND u.email IS NOT NULL AND u.is_sso_user = false AND u.deleted_at IS NULL"
+                  " AND NOT coalesce(u.banned_until > now(), false)"
+                  " AND u.created_at <= now() - make_interval(secs => $1::float8) AND NOT (");
+    add_owns_something(sql, columns, count);
+    buf_addz(sql, ") ORDER BY u.id LIMIT $3::int8");
+}
+
 enum err orphan_statements_write(const struct ownership_column *columns, size_t count, struct orphan_statements *ret)
 {
-    static void (*const writers[])(struct buf *, const struct ownership_column *,
-                                   size_t) = {write_candidate, write_has_company, write_have_company, write_list};
+    static void (*const writers[])(struct buf *, const struct ownership_column *, size_t) = {
+        write_candidate, write_has_company, write_have_company, write_list, write_page};
     AUTO(buf) struct buf sql = buf_new(49152);
     size_t at[COUNT_OF(writers)];
     for (size_t i = 0; i < COUNT_OF(writers); i++) {
@@ -104,6 +119,8 @@ enum err orphan_statements_write(const struct ownership_column *columns, size_t 
         .has_company = {"orphan_has_company", text + at[1], 1, "has_company:bool"},
         .have_company = {"orphan_have_company", text + at[2], 1, "n:int8 has_company:bool"},
         .list = {"orphan_list", text + at[3], 1,
+                 "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text"},
+        .page = {"orphan_page", text + at[COUNT_OF(writers) - 1], 3,
                  "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text"},
         .text = text,
     };

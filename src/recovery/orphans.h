@@ -23,7 +23,9 @@ struct orphan_statements {
      * else keeps a registration from completing meanwhile. .sql is NULL when all have one. */
     struct statement lock_tables;
     struct statement list; /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
-    char *text;            /* the memory of these */
+    /* $1 age in seconds, $2 the last id of the page before, $3 how many → as list, without banned users */
+    struct statement page;
+    char *text; /* the memory of these */
     char *lock_text;
 };
 

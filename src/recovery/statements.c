@@ -2,6 +2,8 @@
 
 #include "recovery/cleanup.h"
 
+#define PRUNE_MOST 5000
+
 /* Not granted is an error (55P03), so that no later statement of the trip runs. */
 const struct statement cleanup_lock = {
     .name = "cleanup_lock",
@@ -55,6 +57,32 @@ const struct statement cleanup_store_code = {
         "  to_char(c.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS expires_at",
     .params = 7,
     .columns = "log_id:int8 expires_at:text",
+};
+
+/* As cleanup_store_code, for a deletion by an operator: the code is spent in the same transaction, and nobody knows it. */
+const struct statement cleanup_store_operator = {
+    .name = "cleanup_store_operator",
+    .sql =
+        "WITH log AS (INSERT INTO reclaim.auth_cleanup_log (correlation_id, email_hash, step, status)"
+        "  VALUES ($5::uuid, $1, $6, 'pending') RETURNING id, created_at),"
+        " why AS (INSERT INTO reclaim.auth_cleanup_reasons (log_id, actor, reason, created_at)"
+        "  SELECT id, 'operator', $7, created_at FROM log)"
+        " INSERT INTO reclaim.verification_codes AS c (email_hash, user_id, code_hash, code_salt, expires_at, log_id)"
+        " SELECT $1, $2::uuid, decode($3, 'hex'), decode($4, 'hex'), (SELECT reclaim.now()), log.id FROM log"
+        " ON CONFLICT (email_hash) DO UPDATE SET user_id = excluded.user_id, code_hash = excluded.code_hash,"
+        "  code_salt = excluded.code_salt, expires_at = excluded.expires_at, log_id = excluded.log_id, tries = 0,"
+        "  created_at = excluded.created_at"
+        " RETURNING c.log_id, reclaim.rfc3339(c.created_at) AS created_at",
+    .params = 7,
+    .columns = "log_id:int8 created_at:text",
+};
+
+const struct statement cleanup_find_address = {
+    .name = "cleanup_find_address",
+    .sql = "SELECT u.email FROM auth.users u WHERE u.id = $1::uuid AND u.email IS NOT NULL AND u.is_sso_user = false"
+           " AND u.deleted_at IS NULL",
+    .params = 1,
+    .columns = "email:varchar",
 };
 
 const struct statement cleanup_take_try = {
@@ -111,14 +139,32 @@ static const struct statement purge_codes = {
     .columns = "",
 };
 
-const struct statement *const cleanup_statements[] = {&cleanup_lock,        &cleanup_await_lock, &cleanup_find_code,
-                                                      &cleanup_lock_user,   &cleanup_store_code, &cleanup_take_try,
-                                                      &cleanup_restore_try, &cleanup_drop_code,  &cleanup_delete_user,
-                                                      &cleanup_read_mail,   &purge_codes};
+static const struct statement prune_reasons = {
+    .name = "cleanup_prune_reasons",
+    .sql = "DELETE FROM reclaim.auth_cleanup_reasons WHERE log_id IN (SELECT log_id FROM reclaim.auth_cleanup_reasons"
+           " WHERE created_at < now() - $1::int8 * interval '1 millisecond' ORDER BY created_at LIMIT $2::int8)",
+    .params = 2,
+    .columns = "",
+};
+
+const struct statement *const cleanup_statements[] = {
+    &cleanup_lock,     &cleanup_await_lock,     &cleanup_find_code,    &cleanup_lock_user,   &cleanup_store_code,
+    &cleanup_take_try, &cleanup_restore_try,    &cleanup_drop_code,    &cleanup_delete_user, &cleanup_read_mail,
+    &purge_codes,      &cleanup_store_operator, &cleanup_find_address, &prune_reasons};
 const size_t cleanup_statement_count = COUNT_OF(cleanup_statements);
 
 enum err cleanup_purge_codes(struct pg *pg, int64_t deadline_ns)
 {
     struct pg_call call = {.ask = &purge_codes};
     return pg_ask(pg, &call, deadline_ns);
+}
+
+enum err cleanup_prune_reasons(struct pg *pg, int64_t retention_ms, int64_t deadline_ns)
+{
+    for (;;) {
+        struct pg_call call = {.ask = &prune_reasons, .args = {pg_i64(retention_ms), pg_i64(PRUNE_MOST)}};
+        enum err e = pg_ask(pg, &call, deadline_ns);
+        if (e || call.rows < PRUNE_MOST)
+            return e;
+    }
 }

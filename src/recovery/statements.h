@@ -6,12 +6,16 @@
 
 #define CODE_TRIES_MAX "3"
 
-extern const struct statement cleanup_lock;        /* $1 address; fails unless it is granted */
-extern const struct statement cleanup_await_lock;  /* the same, waiting for it */
-extern const struct statement cleanup_find_code;   /* $1 email hash, $2 log id → log_id:int8 */
-extern const struct statement cleanup_lock_user;   /* $1 user id → id:uuid */
-extern const struct statement cleanup_store_code;  /* → log_id:int8 expires_at:text */
-extern const struct statement cleanup_take_try;    /* $1 email hash → code_hash code_salt user_id log_id created_at */
+extern const struct statement cleanup_lock;       /* $1 address; fails unless it is granted */
+extern const struct statement cleanup_await_lock; /* the same, waiting for it */
+extern const struct statement cleanup_find_code;  /* $1 email hash, $2 log id → log_id:int8 */
+extern const struct statement cleanup_lock_user;  /* $1 user id → id:uuid */
+extern const struct statement cleanup_store_code; /* → log_id:int8 expires_at:text */
+/* $1 email hash, $2 user id, $3 code hash, $4 salt, $5 correlation id, $6 step, $7 reason → log_id:int8 created_at:text */
+extern const struct statement cleanup_store_operator;
+extern const struct statement
+    cleanup_find_address;                       /* $1 user id → email:varchar; none that the clean-up knows: no row */
+extern const struct statement cleanup_take_try; /* $1 email hash → code_hash code_salt user_id log_id created_at */
 extern const struct statement cleanup_restore_try; /* $1 email hash, $2 log id */
 extern const struct statement cleanup_drop_code;   /* $1 email hash, $2 log id */
 extern const struct statement cleanup_delete_user; /* $1 user id */

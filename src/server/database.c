@@ -256,7 +256,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
             return e;
     }
     const struct statement *const owned[] = {&orphans->candidate, &orphans->has_company, &orphans->have_company,
-                                             &orphans->list};
+                                             &orphans->list, &orphans->page};
     struct why drift;
     if (pg_check_statements(pg, owned, COUNT_OF(owned), &drift))
         log_warn("ownership tables unusable: check-email-status answers null", F_STR("why", drift.text));

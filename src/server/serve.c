@@ -270,6 +270,7 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
     struct tier_table tiers = settings_tiers(s);
     enum err e = limits_prune(pg, &tiers, deadline_ns);
     if (e || (e = database_make_partitions(pg, deadline_ns)) || (e = cleanup_purge_codes(pg, deadline_ns)) ||
+        (e = cleanup_prune_reasons(pg, s->audit_retention_ms, deadline_ns)) ||
         (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)) || (e = sessions_prune(pg, deadline_ns)))
         return e;
     if ((e = gate_ended_prune(&app->gate_ended, pg, deadline_ns)) ||

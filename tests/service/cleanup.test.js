@@ -398,6 +398,9 @@ describe('what is kept', () => {
          values ('mail', 'dead', '{"n":1}', now() - interval '31 days'), ('mail', 'dead', '{"n":2}', now() - interval '29 days'),
            ('hangup', 'dead', '{"n":3}', now() - interval '31 days')`,
     );
+    await fresh.db.query(
+      `insert into reclaim.auth_cleanup_reasons (log_id, actor, reason, created_at) values (1, 'operator', 'old', now() - interval '31 days'), (2, 'operator', 'young', now() - interval '29 days')`,
+    );
     await serve(t, { database: fresh.db, env: { ...fresh.provider.env, RECLAIM_AUDIT_RETENTION: '30d' } });
     await until('expired codes gone', async () => !(await codeOf(fresh.db, users[0].email)) && !(await codeOf(fresh.db, users[1].email)));
     assert.ok(await codeOf(fresh.db, users[2].email), 'one that is still good stays');
@@ -408,6 +411,7 @@ describe('what is kept', () => {
     await until('old mails gone', async () => !(await left(`payload->>'n'`, 'reclaim.work_items')).includes('1'));
     assert.deepEqual(await left(`payload->>'n'`, 'reclaim.work_items'), ['2', '3']);
     assert.deepEqual(await left('detail', `reclaim.auth_cleanup_events where detail in ('old', 'kept')`), ['kept']);
+    assert.deepEqual(await fresh.db.query('select reason from reclaim.auth_cleanup_reasons'), [{ reason: 'young' }]);
   });
 
   it('no address and no code is in any table but the users’ own', async () => {

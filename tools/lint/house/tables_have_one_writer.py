@@ -10,6 +10,7 @@ OWNERS = {
     "access_keys": "credentials",
     "auth_cleanup_events": "recovery",
     "auth_cleanup_log": "recovery",
+    "auth_cleanup_reasons": "recovery",
     "billing_accounts": "billing",
     "billing_charges": "billing",
     "billing_freezes": "billing",

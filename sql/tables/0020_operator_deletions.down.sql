@@ -1,0 +1,1 @@
+DROP TABLE reclaim.auth_cleanup_reasons;
