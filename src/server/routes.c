@@ -123,6 +123,13 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->cleanup.uniform = s->enumeration == ENUMERATION_UNIFORM;
 }
 
+/* RECLAIM_PROBE=off. The route stays, so that a page's preflight is answered and it can read the 404. */
+static void not_served(struct request *rq)
+{
+    rq->family->refuse(rq, 404);
+    reply_send(rq, 404);
+}
+
 void routes_init(struct routes *r, const struct settings *s, const struct routes_needs *needs)
 {
     const struct contract *contract =
@@ -139,9 +146,9 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
                                  .ignores_body = true});
     routes_add(r, (struct route){.method = METHOD_POST,
                                  .path = "/functions/v1/check-email-status",
-                                 .handle = probe_handle,
+                                 .handle = s->probe ? probe_handle : not_served,
                                  .context = &r->probe,
-                                 .hold = &r->probe.hold});
+                                 .hold = s->probe ? &r->probe.hold : NULL});
     routes_add(r, (struct route){.method = METHOD_POST,
                                  .path = "/functions/v1/cleanup-orphaned-user",
                                  .handle = cleanup_handle,

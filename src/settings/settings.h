@@ -59,6 +59,7 @@ struct settings {
     enum contract_name contract;
     enum enumeration { ENUMERATION_DOCUMENTED, ENUMERATION_UNIFORM } enumeration;
     int64_t hold_ms, hold_sigma_ms;
+    bool probe; /* check-email-status is served */
     int64_t probe_hold_ms, probe_hold_sigma_ms, probe_timeout_ms;
     int64_t audit_retention_ms;
     struct limit limit_global, limit_ip, limit_email, limit_probe;

@@ -89,6 +89,8 @@ const struct setting settings_rows[] = {
              "turns that off."},
     {RECOVERY, ROW("HOLD_SIGMA_MS", milliseconds, hold_sigma_ms, int64_t), .max = 30000, .standard = "25",
      .reloadable = true, .help = "Standard deviation of the Gaussian jitter around that hold, cut at twice itself."},
+    {RECOVERY, ROW("PROBE", switch, probe, bool), .standard = "on",
+     .help = "Serve check-email-status, which tells anyone whether an address is registered; off answers 404."},
     {RECOVERY, ROW("PROBE_HOLD_MS", milliseconds, probe_hold_ms, int64_t), .max = 60000, .standard = "150",
      .reloadable = true,
      .help = "Every answer of check-email-status is sent this long after its request, so that its timing reveals "

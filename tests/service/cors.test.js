@@ -16,12 +16,13 @@ const asked = { 'Access-Control-Request-Method': 'POST', 'Access-Control-Request
 
 describe('cross-origin calls', () => {
   const stage = new Stage();
-  let open, choosy;
+  let open, choosy, without;
   before(async () => {
     const cluster = await Cluster.create(stage);
     const database = await cluster.database(stage);
     open = await serve(stage, { database });
     choosy = await serve(stage, { database, env: { RECLAIM_CORS_ORIGINS: `${ours},${ours2}` } });
+    without = await serve(stage, { database, env: { RECLAIM_PROBE: 'off' } });
   });
   after(() => stage.end());
 
@@ -53,6 +54,17 @@ describe('cross-origin calls', () => {
       await request(open, { method: 'POST', path: '/functions/v1/nowhere', body: '{}' }),
     ])
       assert.equal(answer.headers['access-control-allow-origin'], '*', String(answer.status));
+  });
+
+  it('a page that asks for the probe where it is switched off can read that it is not served', async () => {
+    assert.equal((await preflight(without, ours)).status, 204);
+    const { status, json, headers } = await probe(without, address('nobody'), { headers: { Origin: ours } });
+    assert.equal(status, 404);
+    assert.equal(headers['access-control-allow-origin'], '*');
+    assert.deepEqual([json.success, json.error.httpStatus, json.error.message], [false, 404, 'There is no such function.']);
+    assert.equal('data' in json, false);
+    const cleanup = await request(without, { method: 'POST', path: '/functions/v1/cleanup-orphaned-user', body: '{}' });
+    assert.equal(cleanup.status, 400, 'the clean-up is served');
   });
 
   for (const origin of [ours, ours2])
