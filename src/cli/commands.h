@@ -29,6 +29,7 @@ enum err trace_command(struct command_context *c);
 enum err limits_read(struct command_context *c);
 enum err limits_command(struct command_context *c);
 enum err locks_command(struct command_context *c);
+extern const struct statement locks_look; /* who holds which clean-up lock; `doctor` prints its text */
 
 enum err token_read(struct command_context *c);
 enum err token_command(struct command_context *c);

@@ -235,6 +235,19 @@ static void check_pooler(struct examination *x, const struct pg *direct, const s
                pg_is_pooled(pg) ? "found; statements are sent unnamed" : "none between here and the server");
 }
 
+/* With the query for those who watch the locks from elsewhere: a 64-bit key is split over classid and objid. */
+static void check_locks(struct examination *x, struct pg *pg)
+{
+    struct pg_call held = {.ask = &locks_look};
+    char words[1200];
+    if (pg_ask(pg, &held, clock_ns() + DATABASE_DEADLINE_NS)) {
+        warn(x, "who holds clean-up locks cannot be read");
+        return;
+    }
+    (void)snprintf(words, sizeof words, "%d held; to see by whom, reclaim locks or: %s", held.rows, locks_look.sql);
+    passed(x, "clean-up locks", words);
+}
+
 static const struct statement dead_check = {
     .name = "doctor_dead",
     .sql = "SELECT count(*) AS dead FROM reclaim.work_items WHERE state = 'dead'",
@@ -505,6 +518,7 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_row_security(x, pg, s);
     check_statements(x, pg, s);
     check_pooler(x, pg, s);
+    check_locks(x, pg);
     check_mail(x, pg, s);
     check_broker(x, pg, s);
     check_expiry(x, pg, s);

@@ -5,7 +5,7 @@
 
 /* A 64-bit key is split over classid and objid, with objsubid 1; Reclaim's other locks have two keys and objsubid 2
  * (pg/lock_ids.h). */
-static const struct statement look = {
+const struct statement locks_look = {
     .name = "locks_look",
     .sql = "SELECT (l.classid::int8 << 32 | l.objid::int8) AS lock_id, l.pid,"
            " coalesce(extract(epoch FROM clock_timestamp() - a.xact_start), 0)::int8 AS seconds,"
@@ -29,7 +29,7 @@ static const struct report_shape locks_shape = {columns, COUNT_OF(columns), true
 
 enum err locks_command(struct command_context *c)
 {
-    struct pg_call held = {.ask = &look};
+    struct pg_call held = {.ask = &locks_look};
     enum err e = command_ask(c, &held);
     if (e)
         return why_set(&c->why, e, "the locks cannot be read (%s %s)", err_name(e), held.sqlstate);

@@ -8,6 +8,7 @@
 
 /* Upper limit of the time-outs sent to the server, which are milliseconds in an int4. */
 #define TIMEOUT_MAX_MS (24 * 3600 * 1000)
+#define RESERVE_MAX_MS 500
 
 /* Explicitly READ COMMITTED: flows take a lock, then read what the previous holder committed. */
 static const struct statement tx_start = {"tx_start", "BEGIN ISOLATION LEVEL READ COMMITTED", 0, ""};
@@ -41,11 +42,29 @@ static enum err fail(struct tx *tx, enum err e)
     return e;
 }
 
-/* Statements get nine tenths of the time left: when the server cancels first, the connection stays usable. Later trips
- * send new time-outs only when they are a quarter shorter. */
+/* Statements get all but a moment of the time left: when the server cancels first, the connection stays usable. */
+static int allowed_of(int left_ms)
+{
+    int reserve_ms = left_ms / 10 < RESERVE_MAX_MS ? left_ms / 10 : RESERVE_MAX_MS;
+    return left_ms > 10 ? left_ms - reserve_ms : left_ms;
+}
+
+/* Later trips send new time-outs only when the ones sent have become too long, so that quick ones send none. */
 static bool must_send_limits(const struct tx *tx, int left_ms)
 {
-    return !tx->sent_ms || left_ms < tx->sent_ms - tx->sent_ms / 4;
+    int slack_ms = tx->sent_ms / 4 < RESERVE_MAX_MS / 2 ? tx->sent_ms / 4 : RESERVE_MAX_MS / 2;
+    return !tx->sent_ms || left_ms < tx->sent_ms - slack_ms;
+}
+
+/* Whether the server cancelled a statement because of these time-outs, and not at somebody's request. */
+static bool ran_out_of_time(const struct tx *tx, struct pg_call *const *calls, size_t count)
+{
+    if (clock_ms_until(tx->deadline_ns, TIMEOUT_MAX_MS) > 2 * RESERVE_MAX_MS)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(calls[i]->sqlstate, "57014") == 0)
+            return true;
+    return false;
 }
 
 static enum err run(struct tx *tx, struct pg_call *calls, size_t count, struct pg_call *last)
@@ -59,7 +78,7 @@ static enum err run(struct tx *tx, struct pg_call *calls, size_t count, struct p
         pg_reset_calls(calls, count);
         return fail(tx, ERR_TIMEOUT);
     }
-    int allowed_ms = left_ms > 10 ? left_ms - left_ms / 10 : left_ms;
+    int allowed_ms = allowed_of(left_ms);
     int lock_ms = tx->lock_ms && tx->lock_ms < allowed_ms ? tx->lock_ms : allowed_ms;
     struct pg_call start = {.ask = &tx_start};
     struct pg_call limits = {.ask = &tx_limits, .args = {pg_i64(allowed_ms), pg_i64(lock_ms), pg_i64(left_ms)}};
@@ -77,6 +96,8 @@ static enum err run(struct tx *tx, struct pg_call *calls, size_t count, struct p
         all[n++] = last;
     tx->state = TX_OPEN;
     enum err e = pg_trip_of(tx->pg, all, n, tx->deadline_ns);
+    if (e == ERR_DATABASE && ran_out_of_time(tx, all, n))
+        e = ERR_TIMEOUT;
     return e ? fail(tx, e) : OK;
 }
 

@@ -18,7 +18,8 @@ struct tx;
 struct tx *tx_begin(struct pg *pg, int64_t deadline_ns);
 /* Sets lock_timeout, before the first trip. A statement that waits longer for a lock fails with SQLSTATE 55P03. */
 void tx_wait_for_locks(struct tx *tx, int most_ms);
-/* After a failed trip, further ones return the same error without sending anything. */
+/* ERR_TIMEOUT also when the server cancelled a statement with the deadline near; the connection then stays open.
+ * After a failed trip, further ones return the same error without sending anything. */
 enum err tx_trip(struct tx *tx, struct pg_call *calls, size_t count) MUST_CHECK;
 /* After ERR_CLOSED or ERR_TIMEOUT it is unknown whether the transaction was committed. */
 enum err tx_commit(struct tx *tx, struct pg_call *calls, size_t count) MUST_CHECK;

@@ -46,7 +46,7 @@ const struct contract contract_registration_recovery = {
             [CLEANUP_EXPIRED] = {400, "Invalid request body. Please check your input and try again."},
             [CLEANUP_WRONG_CODE] = {400, "Invalid verification code. Please check the code and try again."},
             [CLEANUP_RATE_LIMITED] = {429, "Rate limit exceeded. Too many requests from this IP address. Please try "
-                                           "again later: wait %s."},
+                                           "again later."},
             [CLEANUP_UNKNOWN_USER] = {404, "User not found. The account may have been deleted already."},
             [CLEANUP_NOT_ORPHANED] = {400, "User has associated data and cannot be deleted."},
             [CLEANUP_FAULT] = {500, "An unexpected error occurred. Please try again later."},

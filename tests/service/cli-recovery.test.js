@@ -60,6 +60,10 @@ describe('trace and locks', () => {
     assert.equal(held.code, 0, held.stderr);
     assert.match(held.stdout, new RegExp(`^${rows[0].id}\\s+${rows[0].pid}\\s`, 'm'));
     assert.match(held.stdout, /1 cleanup lock held\n$/);
+    const { stdout } = await command(t, 'doctor');
+    const [, query] = /^ok +clean-up locks: 1 held; .* or: (SELECT .*)$/m.exec(stdout);
+    const [found] = await db.query(query);
+    assert.deepEqual([found.lock_id, found.pid], [rows[0].id, rows[0].pid], 'the query that doctor prints finds it');
     const refused = await ask(orphan.email);
     assert.equal(refused.status, 409);
     assert.equal(refused.json.error.code, 'ORPHAN_CLEANUP_009');

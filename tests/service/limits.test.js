@@ -147,11 +147,10 @@ describe('limits over HTTP', () => {
     const cases = [
       [undefined, '1/30', /^Too many requests\. Please wait \d+ seconds before trying again\.$/],
       [undefined, '1/7200', /^Too many requests\. Please wait 120 minutes before trying again\.$/],
-      ['registration-recovery', '1/30', /^Rate limit exceeded\. Too many requests from this IP address\. Please try again later.*\b\d+ seconds\b/],
-      ['registration-recovery', '1/7200', /^Rate limit exceeded\. Too many requests from this IP address\. Please try again later.*\b120 minutes\b/],
+      ['registration-recovery', '1/30', /^Rate limit exceeded\. Too many requests from this IP address\. Please try again later\.$/],
     ];
     for (const [contract, limit, sentence] of cases)
-      it(`${contract ?? 'cleanup-v1'} at ${limit} says how long in its own words`, async (t) => {
+      it(`${contract ?? 'cleanup-v1'} at ${limit} has its document’s sentence`, async (t) => {
         const server = await serve(t, { database: db, env: behindProxy(limit, { RECLAIM_CONTRACT: contract }) });
         const client = from(newClient());
         await conclusively(async () => {
@@ -159,7 +158,7 @@ describe('limits over HTTP', () => {
           const { answer, limits } = await timed(() => probe(server, address('nobody'), client));
           if (answer.status !== 429 || limits.seconds < 2) return false; // the window went by
           assert.match(answer.json.error.message, sentence);
-          assert.match(answer.json.error.message, waitWords(limits.seconds));
+          if (!contract) assert.match(answer.json.error.message, waitWords(limits.seconds));
           return true;
         });
         await server.stop();

@@ -231,7 +231,20 @@ describe('the query for operators', () => {
     assert.equal((await held(email)).length, 0);
     assert.equal(await release(client, email), false);
     assert.deepEqual(notices.at(-2), ['WARNING', `you don't own a lock of type ExclusiveLock`]);
-    assert.deepEqual(notices.at(-1), ['WARNING', `cleanup lock ${id} was not held by this session`]);
+    assert.deepEqual(notices.at(-1), ['WARNING', `Failed to release cleanup lock (not held by this session): ${id}`]);
+    const other = await db.session(t);
+    await acquire(other, email);
+    assert.equal(await acquire(client, email), false);
+    // The words of the document on locks, for programs that look for them.
+    assert.deepEqual(notices.filter(([severity]) => severity === 'NOTICE'), [
+      ['NOTICE', `Acquired cleanup lock for email hash: ${id}`],
+      ['NOTICE', `Acquired cleanup lock for email hash: ${id}`],
+      ['NOTICE', `Released cleanup lock for email hash: ${id}`],
+      ['NOTICE', `Released cleanup lock for email hash: ${id}`],
+      ['NOTICE', `Failed to acquire cleanup lock (already held): ${id}`],
+    ]);
+    await client.query('select reclaim.cleanup_old_rate_limit_buckets()');
+    assert.match(notices.at(-1)[1], /^Cleaned up \d+ old rate limit buckets$/);
     for (const [, message] of notices) assert.ok(!message.includes('canary'));
   });
 });

@@ -10,6 +10,7 @@ BEGIN
   WHERE coalesce(r.last_at, r.bucket_time) <= reclaim.limit_clock() - make_interval(secs => 2.0 * coalesce(
     (SELECT t.window_seconds FROM reclaim.rate_limit_tiers t WHERE t.tier = split_part(r.key, ':', 1)), 3600));
   GET DIAGNOSTICS v_deleted = ROW_COUNT;
+  RAISE NOTICE 'Cleaned up % old rate limit buckets', v_deleted;
   RETURN v_deleted;
 END
 $$;

@@ -9,9 +9,9 @@ DECLARE
   v_mine boolean := pg_try_advisory_lock(v_id);
 BEGIN
   IF v_mine THEN
-    RAISE NOTICE 'cleanup lock % acquired', v_id;
+    RAISE NOTICE 'Acquired cleanup lock for email hash: %', v_id;
   ELSE
-    RAISE NOTICE 'cleanup lock % is held by another session', v_id;
+    RAISE NOTICE 'Failed to acquire cleanup lock (already held): %', v_id;
   END IF;
   RETURN v_mine;
 END

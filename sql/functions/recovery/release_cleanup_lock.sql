@@ -7,9 +7,9 @@ DECLARE
   v_was_mine boolean := pg_advisory_unlock(v_id);
 BEGIN
   IF v_was_mine THEN
-    RAISE NOTICE 'cleanup lock % released', v_id;
+    RAISE NOTICE 'Released cleanup lock for email hash: %', v_id;
   ELSE
-    RAISE WARNING 'cleanup lock % was not held by this session', v_id;
+    RAISE WARNING 'Failed to release cleanup lock (not held by this session): %', v_id;
   END IF;
   RETURN v_was_mine;
 END
