@@ -171,6 +171,17 @@ static void check_schema(struct examination *x, struct pg *pg)
         passed(x, "schema", "up to date");
 }
 
+/* With another key every hash, and so every code, limit and API key, would be looked for in vain. */
+static void check_key(struct examination *x, struct pg *pg, const struct settings *s)
+{
+    struct why why = {""};
+    enum err e = database_same_key(s, pg, &why);
+    if (!e)
+        passed(x, "master key", "no other has been used with this database");
+    else if (e == ERR_CONFLICT || e == ERR_MISSING || e == ERR_INPUT)
+        fault(x, why.text); /* what else can fail has been reported with the schema */
+}
+
 static void check_ownership(struct examination *x, struct pg *pg, const struct settings *s)
 {
     struct why why = {""};
@@ -513,6 +524,7 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_server(x, pg, s);
     check_privileges(x, pg);
     check_schema(x, pg);
+    check_key(x, pg, s);
     check_login(x, pg);
     check_ownership(x, pg, s);
     check_row_security(x, pg, s);

@@ -204,6 +204,11 @@ describe('doctor', () => {
     const { code, stdout, stderr } = await run(t, ['doctor'], { database: db });
     assert.equal(code, 0, stdout + stderr);
     assert.doesNotMatch(stdout, /FAIL/);
+    for (const RECLAIM_SECRET_KEY of ['canary-another-key-of-more-than-32-characters', undefined]) {
+      const other = await run(t, ['doctor'], { database: db, env: { RECLAIM_SECRET_KEY } });
+      assert.equal(other.code, 1, 'without the servers’ master key');
+      assert.match(other.stdout, /^FAIL .*RECLAIM_SECRET_KEY/m);
+    }
     await server.stop();
   });
 

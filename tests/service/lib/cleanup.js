@@ -46,7 +46,7 @@ export const contracts = {
     errors: {
       '001': [400, 'Invalid request body. Please check your input and try again.'],
       '002': [400, 'Invalid verification code. Please check the code and try again.'],
-      '003': [429, null],
+      '003': [429, 'Rate limit exceeded. Too many requests from this IP address. Please try again later.'],
       '004': [404, 'User not found. The account may have been deleted already.'],
       '005': [400, 'User has associated data and cannot be deleted.'],
       '006': [500, 'An unexpected error occurred. Please try again later.'],
