@@ -225,8 +225,11 @@ static void check_statements(struct examination *x, struct pg *pg, const struct 
         fault(x, "no memory for the statements");
     else if (database_check_statements(pg, &orphans, &why))
         fault(x, why.text);
-    else
+    else {
         passed(x, "statements", "agree with the schema");
+        if (database_check_keys(pg, &orphans, note, x, &why))
+            fault(x, why.text);
+    }
     orphan_statements_free(&orphans);
 }
 

@@ -11,7 +11,8 @@ static const struct report_column columns[] = {{.name = "id"},
                                                {.name = "email"},
                                                {.name = "created_at"},
                                                {.name = "verified", .kind = REPORT_FLAG},
-                                               {.name = "last_sign_in_at"}};
+                                               {.name = "last_sign_in_at"},
+                                               {.name = "blocked_by"}};
 static const struct report_shape orphans_shape = {columns, COUNT_OF(columns), true, "", "orphaned account"};
 
 static enum err read_age(struct command_context *c, const char *age, struct orphans_input *in)

@@ -82,7 +82,9 @@ void flow_answer(struct flow *f)
     if (outcome >= CODE_SENT)
         write_success(f, outcome);
     else
-        contract_refuse(f->rq, f->context->contract, (enum cleanup_error)outcome);
+        contract_refuse_as(f->rq, f->context->contract, (enum cleanup_error)outcome,
+                           f->context->contract->errors[outcome].status,
+                           f->blocked && outcome == CLEANUP_NOT_ORPHANED ? f->context->contract->blocked : NULL);
     reply_send(f->rq, f->rq->reply.status);
 }
 

@@ -10,6 +10,10 @@ METRIC_GAUGE(locks_held, "reclaim_cleanup_locks_held", "Addresses this instance 
 METRIC_HISTOGRAM(check_time, "reclaim_cleanup_orphan_check_seconds", "Lock, user and ownership, looked up in one trip.",
                  metric_seconds, "step");
 
+/* How long an instance takes for granted that no foreign key can stop a deletion. Single requests look for keys each time;
+ * when there are many, one in a while does. */
+#define KEYS_NS (50 * NS_PER_MS)
+
 struct pg_call candidate_try_lock(const struct flow *f)
 {
     return (struct pg_call){.ask = &cleanup_lock, .args = {pg_text(f->email.at)}};
@@ -49,6 +53,36 @@ enum err candidate_read(const struct pg_call *found, struct candidate *ret)
         return OK;
     ret->verified = pg_get_bool(found, 0, 2);
     return str_copy(pg_get(found, 0, 1), ret->user_id, sizeof ret->user_id);
+}
+
+bool candidate_asks_keys(struct flow *f)
+{
+    return atomic_load(&f->context->keys.any) || clock_ns() >= atomic_load(&f->context->keys.until_ns);
+}
+
+struct pg_call candidate_find_keys(const struct flow *f)
+{
+    return (struct pg_call){.ask = &f->context->orphans->blocked, .args = {pg_text(f->email.at)}};
+}
+
+void candidate_read_keys(struct flow *f, const struct pg_call *found, struct candidate *ret)
+{
+    atomic_store(&f->context->keys.any, pg_get_i64(found, 0, 0) > 0);
+    atomic_store(&f->context->keys.until_ns, clock_ns() + KEYS_NS);
+    if (ret->refusal || pg_is_null(found, 0, 1))
+        return;
+    ret->refusal = CLEANUP_NOT_ORPHANED;
+    f->blocked = true;
+}
+
+/* A key that sets a column to null may find that it takes none. */
+bool candidate_key_violated(const struct pg_call *deletion)
+{
+    static const char *const violations[] = {"23503", "23001", "23502"};
+    for (size_t i = 0; i < COUNT_OF(violations); i++)
+        if (strcmp(deletion->sqlstate, violations[i]) == 0)
+            return true;
+    return false;
 }
 
 void candidate_checked(const struct flow *f, int64_t began_ns)

@@ -22,6 +22,11 @@ struct cleanup {
     _Atomic(struct pool *) pool; /* NULL until the database is ready */
     struct engine *engine;
     struct refusal_counts refusals;
+    /* cache: blocking-keys */
+    struct {
+        atomic_bool any;              /* foreign keys of other tables can stop a deletion */
+        atomic_int_fast64_t until_ns; /* when to look again, if there are none */
+    } keys;
 };
 
 /* The database and the work engine are ready. */

@@ -15,6 +15,7 @@ const struct contract contract_cleanup_v1 = {
     .limits_validation = true,
     .code_sent = "Verification code sent to email",
     .user_deleted = "User deleted successfully",
+    .blocked = "Your account has other data and cannot be deleted here. Please log in or contact support.",
     .errors =
         {
             [CLEANUP_EXPIRED] = {404, "Verification code expired. Please request a new code."},
@@ -41,6 +42,7 @@ const struct contract contract_registration_recovery = {
         "complete account cleanup.",
     .user_deleted =
         "Your account has been successfully deleted. You can now register again with the same email address.",
+    .blocked = "User has other data and cannot be deleted here. Please log in or contact support.",
     .errors =
         {
             [CLEANUP_EXPIRED] = {400, "Invalid request body. Please check your input and try again."},

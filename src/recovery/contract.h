@@ -28,6 +28,7 @@ struct contract {
     int64_t code_life_s;
     bool limits_validation;               /* the e-mail tier counts the second step too, in a bucket of its own */
     const char *code_sent, *user_deleted; /* messages of success */
+    const char *blocked;                  /* of 005 when rows of another table keep the user from being deleted */
     struct {
         int status;
         const char *message;

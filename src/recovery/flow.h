@@ -44,6 +44,7 @@ struct flow {
     } stored;
     struct audit_subject subject;
     bool locked;
+    bool blocked;          /* refused with 005 since rows of another table keep the user from being deleted */
     struct pg_fault fault; /* of a step that failed */
     int outcome;           /* enum outcome, or enum cleanup_error */
     /* Values of a success: */
@@ -78,6 +79,13 @@ void candidate_unlocked(struct flow *f);
 bool candidate_lock_denied(const struct pg_call *calls, size_t count);
 /* Reads the row of orphan_statements.candidate: the user, and whether it may be deleted. */
 enum err candidate_read(const struct pg_call *found, struct candidate *ret) MUST_CHECK;
+/* Whether the trip asks for foreign keys that stop the deletion: when there are any, or it is time to look again. Then the
+ * call, and its row read after candidate_read(). */
+bool candidate_asks_keys(struct flow *f);
+struct pg_call candidate_find_keys(const struct flow *f);
+void candidate_read_keys(struct flow *f, const struct pg_call *found, struct candidate *ret);
+/* Whether the call that deletes failed since another row refers to the user, or to one that goes with it. */
+bool candidate_key_violated(const struct pg_call *deletion);
 /* Observes how long lock, user and ownership took. */
 void candidate_checked(const struct flow *f, int64_t began_ns);
 

@@ -67,17 +67,54 @@ static void write_have_company(struct buf *sql, const struct ownership_column *c
     buf_addz(sql, " FROM unnest($1::text[]) WITH ORDINALITY AS q(email, n) JOIN auth.users u ON " USER_OF("q.email"));
 }
 
+/* The ownership columns, whose foreign keys stop no orphan's deletion. */
+static void add_owned(struct buf *sql, const struct ownership_column *columns, size_t count)
+{
+    buf_addz(sql, "ARRAY[");
+    for (size_t i = 0; i < count; i++)
+        buf_addf(sql, "%s'%s.%s.%s'", i ? "," : "", columns[i].schema, columns[i].table, columns[i].column);
+    buf_addz(sql, "]::text[]");
+}
+
+static void write_blocked(struct buf *sql, const struct ownership_column *columns, size_t count)
+{
+    buf_addz(sql, "SELECT b.keys, b.tables[1] AS blocked_by FROM reclaim.blocked_users(ARRAY("
+                  "SELECT u.id FROM auth.users u WHERE " USER_OF("$1") "), ");
+    add_owned(sql, columns, count);
+    buf_addz(sql, ", false) b");
+}
+
+/* Says of each key what it does and both ways to change that, and what this role needs to find its rows beforehand. */
+static void write_keys(struct buf *sql, const struct ownership_column *columns, size_t count)
+{
+    buf_addz(
+        sql,
+        "SELECT pg_catalog.format('%s (%s) refers to %s, and its rows keep a user from being deleted (005): %sALTER "
+        "TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %I FOREIGN KEY (%s) REFERENCES %s (%s) ON DELETE CASCADE%s',"
+        " k.home, k.columns, k.parent, 'add ' || k.owned_as || ' to RECLAIM_OWNERSHIP if such users are no orphans,"
+        " or ', k.home, k.name, k.name, k.columns, k.parent, k.parent_columns,"
+        " '; until then their code is mailed before they are refused, unless: ' || k.lack) AS finding"
+        " FROM reclaim.deletion_keys(");
+    add_owned(sql, columns, count);
+    buf_addz(sql, ", false) k ORDER BY k.home, k.columns, k.name");
+}
+
 static void write_list(struct buf *sql, const struct ownership_column *columns, size_t count)
 {
-    buf_addz(sql, "SELECT u.id, u.email,"
+    buf_addz(sql, "WITH orphans AS MATERIALIZED (SELECT u.created_at AS created, u.id, u.email,"
                   " to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS created_at,"
                   " (u.email_confirmed_at IS NOT NULL) AS verified,"
-                  " to_char(u.last_sign_in_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS last_sign_in_at"
-                  " FROM auth.users u"
+                  " to_char(u.last_sign_in_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS last_sign_in_at,"
+                  " CASE WHEN u.banned_until > now() THEN 'banned' END AS ban FROM auth.users u"
                   " WHERE u.email IS NOT NULL AND u.is_sso_user = false AND u.deleted_at IS NULL"
                   " AND u.created_at <= now() - make_interval(secs => $1::float8) AND NOT (");
     add_owns_something(sql, columns, count);
-    buf_addz(sql, ") ORDER BY u.created_at, u.id");
+    buf_addz(sql, ")), blocked AS (SELECT unnest(b.users) AS id, unnest(b.tables) AS blocked_by"
+                  " FROM reclaim.blocked_users(ARRAY(SELECT o.id FROM orphans o), ");
+    add_owned(sql, columns, count);
+    buf_addz(sql, ", true) b) SELECT o.id, o.email, o.created_at, o.verified, o.last_sign_in_at,"
+                  " coalesce(o.ban, b.blocked_by) AS blocked_by"
+                  " FROM orphans o LEFT JOIN blocked b ON b.id = o.id ORDER BY o.created, o.id");
 }
 
 /* By id, so that each page is one look into the primary key's index. */
@@ -98,7 +135,7 @@ static void write_page(struct buf *sql, const struct ownership_column *columns, 
 enum err orphan_statements_write(const struct ownership_column *columns, size_t count, struct orphan_statements *ret)
 {
     static void (*const writers[])(struct buf *, const struct ownership_column *, size_t) = {
-        write_candidate, write_has_company, write_have_company, write_list, write_page};
+        write_candidate, write_has_company, write_have_company, write_list, write_blocked, write_keys, write_page};
     AUTO(buf) struct buf sql = buf_new(49152);
     size_t at[COUNT_OF(writers)];
     for (size_t i = 0; i < COUNT_OF(writers); i++) {
@@ -119,7 +156,9 @@ enum err orphan_statements_write(const struct ownership_column *columns, size_t 
         .has_company = {"orphan_has_company", text + at[1], 1, "has_company:bool"},
         .have_company = {"orphan_have_company", text + at[2], 1, "n:int8 has_company:bool"},
         .list = {"orphan_list", text + at[3], 1,
-                 "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text"},
+                 "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text blocked_by:text"},
+        .blocked = {"orphan_blocked", text + at[4], 1, "keys:int4 blocked_by:text"},
+        .keys = {"orphan_keys", text + at[5], 0, "finding:text"},
         .page = {"orphan_page", text + at[COUNT_OF(writers) - 1], 3,
                  "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text"},
         .text = text,

@@ -17,15 +17,19 @@ struct orphan_statements {
     /* $1 address → sees_all:bool id:uuid verified:bool banned:bool has_company:bool. Always a row: without a user id is
      * null, and where this role does not see all rows, or may not delete all users, sees_all is false. */
     struct statement candidate;
+    /* $1 address → keys:int4 blocked_by:text: how many foreign keys can stop a deletion, and a table whose rows stop this
+     * one, or null. */
+    struct statement blocked;
     struct statement has_company; /* $1 address → has_company:bool, null when rows are hidden; no row without a user */
     struct statement have_company; /* $1 addresses → n:int8 has_company:bool, the same for many */
     /* Before a deletion reads: locks the ownership tables whose column has no foreign key to auth.users, since nothing
      * else keeps a registration from completing meanwhile. .sql is NULL when all have one. */
     struct statement lock_tables;
-    struct statement list; /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at */
-    /* $1 age in seconds, $2 the last id of the page before, $3 how many → as list, without banned users */
+    struct statement list; /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at, blocked_by */
+    /* $1 age in seconds, $2 the last id of the page before, $3 how many → as list, without banned users and blocked_by */
     struct statement page;
-    char *text; /* the memory of these */
+    struct statement keys; /* → finding:text, one for each foreign key that can stop a deletion */
+    char *text;            /* the memory of these */
     char *lock_text;
 };
 

@@ -62,20 +62,25 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
     struct pg_call reads[] = {
         candidate_try_lock(f),
         {.ask = &f->context->orphans->candidate, .args = {pg_text(f->email.at)}},
+        candidate_find_keys(f),
     };
+    bool asks_keys = candidate_asks_keys(f);
+    size_t count = asks_keys ? 3 : 2;
     int64_t began_ns = clock_ns();
-    enum err e = tx_trip(tx, reads, COUNT_OF(reads));
+    enum err e = tx_trip(tx, reads, count);
     candidate_checked(f, began_ns);
-    if (candidate_lock_denied(reads, COUNT_OF(reads))) {
+    if (candidate_lock_denied(reads, count)) {
         ret->refusal = CLEANUP_BUSY;
         return OK;
     }
     if (e)
         return e;
     candidate_locked(f);
-    if ((e = candidate_read(&reads[1], ret)) || ret->refusal)
+    if ((e = candidate_read(&reads[1], ret)))
         return e;
-    if (!post_has_provider(f->context->post))
+    if (asks_keys)
+        candidate_read_keys(f, &reads[2], ret);
+    if (!ret->refusal && !post_has_provider(f->context->post))
         ret->refusal = CLEANUP_MAIL_FAILED;
     return OK;
 }

@@ -118,6 +118,14 @@ const struct statement cleanup_delete_user = {
     .columns = "",
 };
 
+/* Keys that are checked at the end of the transaction are checked now, so that a violation can be told from other failures. */
+const struct statement cleanup_check_keys = {
+    .name = "cleanup_check_keys",
+    .sql = "SET CONSTRAINTS ALL IMMEDIATE",
+    .params = 0,
+    .columns = "",
+};
+
 /* By an instance that takes the mail over, which is an event. */
 const struct statement cleanup_read_mail = {
     .name = "cleanup_read_mail",
@@ -148,9 +156,9 @@ static const struct statement prune_reasons = {
 };
 
 const struct statement *const cleanup_statements[] = {
-    &cleanup_lock,     &cleanup_await_lock,     &cleanup_find_code,    &cleanup_lock_user,   &cleanup_store_code,
-    &cleanup_take_try, &cleanup_restore_try,    &cleanup_drop_code,    &cleanup_delete_user, &cleanup_read_mail,
-    &purge_codes,      &cleanup_store_operator, &cleanup_find_address, &prune_reasons};
+    &cleanup_lock,      &cleanup_await_lock,  &cleanup_find_code,      &cleanup_lock_user,    &cleanup_store_code,
+    &cleanup_take_try,  &cleanup_restore_try, &cleanup_drop_code,      &cleanup_delete_user,  &cleanup_check_keys,
+    &cleanup_read_mail, &purge_codes,         &cleanup_store_operator, &cleanup_find_address, &prune_reasons};
 const size_t cleanup_statement_count = COUNT_OF(cleanup_statements);
 
 enum err cleanup_purge_codes(struct pg *pg, int64_t deadline_ns)

@@ -27,8 +27,10 @@ enum err validate_and_cleanup(struct flow *f, struct pg *pg)
     tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
     if ((e = lock_and_read(f, tx, &who)) || (!who.refusal && (e = delete_orphan(f, tx, &who))))
         return e;
+    if (f->blocked)
+        tx_cleanup(&tx); /* the deletion may have failed, and the transaction with it */
     if (who.refusal)
-        return flow_refuse(f, pg, tx, who.refusal);
+        return flow_refuse(f, pg, f->blocked ? NULL : tx, who.refusal);
     f->outcome = USER_DELETED;
     return OK;
 }
@@ -82,7 +84,7 @@ static enum err prove(struct flow *f, struct pg *pg, int *ret_refusal)
 static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *ret)
 {
     const struct orphan_statements *orphans = f->context->orphans;
-    struct pg_call reads[5] = {
+    struct pg_call reads[6] = {
         {.ask = &cleanup_await_lock, .args = {pg_text(f->email.at)}},
         {.ask = &cleanup_find_code, .args = {pg_text(f->subject.email_hash), pg_i64(f->stored.log_id)}},
         {.ask = &cleanup_lock_user, .args = {pg_text(f->stored.user_id)}},
@@ -92,6 +94,9 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
         reads[count++] = (struct pg_call){.ask = &orphans->lock_tables};
     reads[count++] = (struct pg_call){.ask = &orphans->candidate, .args = {pg_text(f->email.at)}};
     const struct pg_call *code = &reads[1], *locked = &reads[2], *found = &reads[count - 1];
+    bool asks_keys = candidate_asks_keys(f);
+    if (asks_keys)
+        reads[count++] = candidate_find_keys(f);
 
     int64_t began_ns = clock_ns();
     enum err e = tx_trip(tx, reads, count);
@@ -115,6 +120,8 @@ static enum err lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
         ret->refusal = CLEANUP_UNKNOWN_USER; /* another account has the address since */
     else if (locked->rows == 0)
         ret->refusal = CLEANUP_FAULT; /* visible but not lockable: row security hides it from updates */
+    if (asks_keys)
+        candidate_read_keys(f, found + 1, ret);
     return OK;
 }
 
@@ -126,16 +133,23 @@ static enum err delete_orphan(struct flow *f, struct tx *tx, struct candidate *w
         {.ask = &cleanup_delete_user, .args = {pg_text(stored->user_id)}},
         {.ask = &cleanup_drop_code, .args = {pg_text(f->subject.email_hash), pg_i64(stored->log_id)}},
         audit_completed(&f->subject, stored->log_id, stored->created_at, f->classification),
+        {.ask = &cleanup_check_keys},
     };
-    enum err e = tx_trip(tx, writes, COUNT_OF(writes));
-    if (candidate_lock_denied(writes, COUNT_OF(writes))) {
+    size_t count = COUNT_OF(writes) - !atomic_load(&f->context->keys.any);
+    enum err e = tx_trip(tx, writes, count);
+    if (candidate_lock_denied(writes, count)) {
         who->refusal = CLEANUP_BUSY;
+        return OK;
+    }
+    if (e && (candidate_key_violated(&writes[0]) || candidate_key_violated(&writes[3]))) {
+        f->blocked = true;
+        who->refusal = CLEANUP_NOT_ORPHANED;
         return OK;
     }
     if (e)
         return e;
     /* Every deletion has its row in the log, or does not happen. */
-    for (size_t i = 0; i < COUNT_OF(writes); i++)
+    for (size_t i = 0; i < 3; i++)
         if (writes[i].rows != 1)
             return ERR_DATABASE;
     if ((e = str_copy(str_of(stored->user_id), f->user_id, sizeof f->user_id)))

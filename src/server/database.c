@@ -255,8 +255,9 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         if (e)
             return e;
     }
-    const struct statement *const owned[] = {&orphans->candidate, &orphans->has_company, &orphans->have_company,
-                                             &orphans->list, &orphans->page};
+    const struct statement *const owned[] = {&orphans->candidate,    &orphans->blocked, &orphans->has_company,
+                                             &orphans->have_company, &orphans->list,    &orphans->keys,
+                                             &orphans->page};
     struct why drift;
     if (pg_check_statements(pg, owned, COUNT_OF(owned), &drift))
         log_warn("ownership tables unusable: check-email-status answers null", F_STR("why", drift.text));
@@ -313,6 +314,19 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
             usable = lacks[lack].severity != SEVERITY_FAILURE;
         }
     }
+    return OK;
+}
+
+enum err database_check_keys(struct pg *pg, const struct orphan_statements *orphans, finding_handler *each,
+                             void *context, struct why *why)
+{
+    struct pg_call call = {.ask = &orphans->keys};
+    enum err e = pg_ask(pg, &call, deadline());
+    if (e)
+        return why_set(why, e, "which foreign keys keep users from being deleted cannot be read (%s %s)", err_name(e),
+                       call.sqlstate);
+    for (int i = 0; i < call.rows; i++)
+        each(context, &(struct finding){SEVERITY_WARNING, pg_get(&call, i, 0).at});
     return OK;
 }
 

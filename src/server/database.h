@@ -64,6 +64,10 @@ typedef void finding_handler(void *context, const struct finding *finding);
 enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
                                   finding_handler *each, void *context, struct why *why) MUST_CHECK;
 
+/* Calls `each` with a warning for each foreign key that can keep an orphan from being deleted. */
+enum err database_check_keys(struct pg *pg, const struct orphan_statements *orphans, finding_handler *each,
+                             void *context, struct why *why) MUST_CHECK;
+
 /* Calls `each` with a failure for each table of which row security hides rows from this role: users, customers,
  * accounts and ownership tables. ERR_MISSING without the schema. */
 enum err database_check_row_security(struct pg *pg, const struct ownership_column *columns, size_t count,

@@ -162,6 +162,8 @@ describe('a banned user', () => {
     assertRefused(await requestCode(server, user.email), contract, '005');
     assert.equal((await probe(server, user.email)).json.data.isOrphaned, true);
     assert.equal(await isThere(db, user), true);
+    const { stdout } = await run(stage, ['orphans', '--older-than', '0s', '--format', 'csv'], { database: db });
+    assert.match(stdout, new RegExp(`^${user.id},.*,banned$`, 'm'));
     await ban(user, '2001-01-01');
     assertDeleted(await validate(server, user.email, code), contract, user);
   });

@@ -2,6 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 
 import {
   assertDeleted,
@@ -66,10 +67,6 @@ describe('nothing is deleted on doubt', () => {
       `create function keep() returns trigger language plpgsql as $$ begin return null; end $$;
        create trigger keep before delete on auth.users for each row execute function keep()`,
       'drop trigger keep on auth.users; drop function keep()',
-    ],
-    'something else refers to the user': [
-      'create table referring (id uuid references auth.users); insert into referring select id from auth.users',
-      'drop table referring',
     ],
   };
 
@@ -150,6 +147,124 @@ describe('nothing is deleted on doubt', () => {
       assert.equal(await isThere(db, user), true);
       await until('the code works', async () => (await validate(server, user.email, code)).status === 200);
       assert.equal(await isThere(db, user), false);
+    }
+  });
+});
+
+describe('an account to which another table refers', () => {
+  const sentences = {
+    'cleanup-v1': 'Your account has other data and cannot be deleted here. Please log in or contact support.',
+    'registration-recovery': 'User has other data and cannot be deleted here. Please log in or contact support.',
+  };
+
+  /** Each way to refer: the tables, a row that refers, or one that does not stop the deletion. */
+  const stopping = {
+    'without an action': ['create table posts (author uuid references auth.users)', 'insert into posts values ($1)'],
+    'at the end of the transaction': [
+      'create table posts (author uuid references auth.users deferrable initially deferred)',
+      'insert into posts values ($1)',
+    ],
+    'by a column that cannot be set to null': [
+      'create table posts (author uuid not null references auth.users on delete set null)',
+      'insert into posts values ($1)',
+    ],
+    'through a table whose rows go with it': [
+      `create table profiles (id uuid primary key references auth.users on delete cascade);
+       create table posts (profile uuid references profiles on delete restrict)`,
+      'with p as (insert into profiles values ($1) returning id) insert into posts select id from p',
+    ],
+  };
+  const letting = {
+    'and its rows go with it': ['create table posts (author uuid references auth.users on delete cascade)', 'insert into posts values ($1)'],
+    'for another user': ['create table posts (author uuid references auth.users)', 'insert into posts select id from auth.users where id <> $1 limit 1'],
+  };
+  const clear = 'drop table if exists posts, profiles';
+
+  for (const contract of Object.keys(contracts))
+    it(`is refused before a code is mailed, or after it (${contract})`, async (t) => {
+      const { db, provider, servers } = await scene(t, { cluster, only: [contract] });
+      const server = servers[contract];
+      const assertBlocked = (answer, how) => {
+        assert.deepEqual([answer.json.error?.code, answer.json.error?.message], ['ORPHAN_CLEANUP_005', sentences[contract]], how);
+        assert.equal(answer.status, contracts[contract].errors['005'][0]);
+      };
+      for (const [how, [make, refer]] of Object.entries(stopping)) {
+        const [early, late] = [await addUser(db), await addUser(db)];
+        const code = await mailedCode(server, provider, late.email);
+        await db.query(make);
+        for (const { id } of [early, late]) await db.query(refer, [id]);
+        await setTimeout(60); // an instance looks for new keys when 50 ms have passed since it last did
+        const refused = await requestCode(server, early.email);
+        assertBlocked(refused, how);
+        assert.deepEqual(provider.mailsTo(early.email), [], how);
+        const [row] = await logOf(db, refused.json.correlationId);
+        assert.deepEqual([row.status, row.error_code], ['failed', 'ORPHAN_CLEANUP_005']);
+
+        const typed = await validate(server, late.email, code);
+        assertBlocked(typed, how);
+        assert.equal((await logOf(db, typed.json.correlationId)).length, 1);
+        assert.equal(await isThere(db, late), true);
+        if (contract === 'cleanup-v1') {
+          const { stdout } = await run(t, ['doctor'], { database: db });
+          assert.match(stdout, /^warn {2}public.posts \(.*\) refers to .*ALTER TABLE public.posts DROP CONSTRAINT .* ON DELETE CASCADE/m, how);
+          const listed = await run(t, ['orphans', '--format', 'csv'], { database: db });
+          assert.match(listed.stdout, new RegExp(`^${late.id},.*,public.posts\\r?$`, 'm'), how);
+        }
+        await db.query(clear);
+        assertDeleted(await validate(server, late.email, code), contract, late);
+        assertSent(await requestCode(server, early.email), contract);
+      }
+      for (const [how, [make, refer]] of Object.entries(letting)) {
+        const user = await addUser(db);
+        await db.query(make);
+        await db.query(refer, [user.id]);
+        const code = await mailedCode(server, provider, user.email);
+        assert.equal((await validate(server, user.email, code)).status, 200, how);
+        await db.query(clear);
+      }
+    });
+
+  it('is refused at the latest when the code is typed, where this role cannot look; doctor has the statement', async (t) => {
+    const db = await cluster.database(t);
+    await run(t, ['migrate'], { database: db });
+    const url = await addServingRole(db, 'blind');
+    const provider = await FakeProvider.start(t, 'resend');
+    const server = await serve(t, { env: { ...provider.env, RECLAIM_DATABASE_URL: url, RECLAIM_MIGRATE: 'off' } });
+    await db.query(`create schema apart; create table apart.posts (author uuid references auth.users);
+      insert into apart.posts select gen_random_uuid() from generate_series(1, 0)`);
+    const lacks = [
+      ['GRANT USAGE ON SCHEMA apart TO blind', ''],
+      ['GRANT SELECT (author) ON apart.posts TO blind', 'alter table apart.posts enable row level security'],
+      ['CREATE POLICY reclaim_reads ON apart.posts FOR SELECT TO blind USING (true)',
+        'insert into auth.users (id) select gen_random_uuid() from generate_series(1, 40000); insert into apart.posts select id from auth.users where email is null'],
+      ['CREATE INDEX CONCURRENTLY ON apart.posts (author)', ''],
+    ];
+    for (const [mend, next] of lacks) {
+      const user = await addUser(db);
+      await db.query('insert into apart.posts values ($1)', [user.id]);
+      const code = await mailedCode(server, provider, user.email);
+      const typed = await validate(server, user.email, code);
+      assert.deepEqual([typed.json.error?.code, typed.json.error?.message], ['ORPHAN_CLEANUP_005', sentences['cleanup-v1']], mend);
+      assert.equal(await isThere(db, user), true);
+      const { code: ended, stdout } = await run(t, ['doctor'], { database: url });
+      assert.ok(stdout.includes(`unless: ${mend}\n`), `${mend}\n${stdout}`);
+      assert.equal(ended, 0, stdout);
+      await db.query(mend);
+      if (next) for (const sql of next.split('; ')) await db.query(sql);
+    }
+    const user = await addUser(db);
+    await db.query('insert into apart.posts values ($1)', [user.id]);
+    assertRefusedAs(await requestCode(server, user.email));
+    assert.deepEqual(provider.mailsTo(user.email), []);
+
+    // Named as ownership it is no longer anybody's surprise.
+    const env = { RECLAIM_OWNERSHIP: 'companies.owner_admin_uuid,company_admins.admin_uuid,apart.posts.author' };
+    assert.doesNotMatch((await run(t, ['doctor'], { database: url, env })).stdout, /refers to/);
+    await server.stop();
+    await db.query('drop owned by blind; drop role blind');
+
+    function assertRefusedAs(answer) {
+      assert.equal(answer.json.error?.message, sentences['cleanup-v1'], answer.body);
     }
   });
 });

@@ -50,7 +50,7 @@ describe('a list', () => {
   const fieldsOf = (line) => line.replace(/"([^"]|"")*"/g, '').split(',');
 
   for (const [list, columns, numbers = []] of [
-    ['orphans --older-than 0s', 'id,email,created_at,verified,last_sign_in_at'],
+    ['orphans --older-than 0s', 'id,email,created_at,verified,last_sign_in_at,blocked_by'],
     ['orphans purge --older-than 0s --dry-run', 'id,email,created_at,verified,last_sign_in_at'],
     ['customers list', 'id,name,email,status,owner_user_id,tm_create,tm_deletion_scheduled,held_since,hold_reason'],
     ['customers members CUSTOMER', 'user_id,role,email,created_at'],
