@@ -20,9 +20,13 @@ BEGIN
   END IF;
 
   -- A name is quoted, with quotes in it doubled, or else means its lower case.
-  kept := array_remove(ARRAY(
+  kept := ARRAY(
     SELECT coalesce(replace(part[1], '""', '"'), lower(part[2]))
-    FROM regexp_matches(ours, '"((?:[^"]|"")*)"|([^",\s]+)', 'g') AS part), 'reclaim');
+    FROM regexp_matches(ours, '"((?:[^"]|"")*)"|([^",\s]+)', 'g') AS part);
+  IF NOT 'reclaim' = ANY (kept) THEN
+    RETURN;
+  END IF;
+  kept := array_remove(kept, 'reclaim');
 
   IF cardinality(kept) = 0 OR kept = array_remove(ARRAY(
       SELECT coalesce(replace(part[1], '""', '"'), lower(part[2]))

@@ -1,10 +1,24 @@
--- Puts schema reclaim before public for the role that migrates, and keeps the rest of what is configured for it. New
--- sessions see it. Runs under the migration lock, with only pg_catalog on the path; harmless when repeated.
+-- Puts schema reclaim before public for the role that migrates, if it is Reclaim's own, and keeps the rest of what is
+-- configured for it. New sessions see it. Runs under the migration lock, with only pg_catalog on the path; harmless when
+-- repeated.
 DO $$
 DECLARE
   configured text;
   names text[];
 BEGIN
+  -- As reclaim.role_is_own(), which a new database lacks.
+  IF NOT (SELECT r.oid = 10 AND r.rolname = 'reclaim' OR r.oid <> 10 AND NOT EXISTS (
+        SELECT FROM pg_auth_members m WHERE m.roleid = r.oid AND (coalesce((to_jsonb(m) ->> 'set_option')::boolean, true)
+          OR coalesce((to_jsonb(m) ->> 'inherit_option')::boolean, true)))
+      AND NOT EXISTS (
+        SELECT FROM pg_shdepend d CROSS JOIN LATERAL pg_identify_object(d.classid, d.objid, d.objsubid) o
+        WHERE d.refclassid = 'pg_authid'::regclass AND d.refobjid = r.oid AND d.deptype = 'o'
+          AND d.dbid IN (0, (SELECT oid FROM pg_database WHERE datname = current_database()))
+          AND coalesce(o.schema, CASE o.type WHEN 'schema' THEN o.name END, '') <> 'reclaim')
+    FROM pg_roles r WHERE r.rolname = current_user) THEN
+    RETURN;
+  END IF;
+
   -- What a new session of this role in this database gets, in PostgreSQL's order of precedence.
   SELECT substr(setting, length('search_path=') + 1) INTO configured
     FROM pg_db_role_setting s CROSS JOIN unnest(s.setconfig) AS setting

@@ -320,7 +320,9 @@ static const struct command commands[] = {
          "Checks everything that Reclaim needs and prints a line for each: ok, warn, or FAIL with what to do about\n"
          "it. Exits with 1 when something failed. It also finds customers that were changed while the triggers of\n"
          "their table did not fire, so that billing, keys, calls or events disagree with the row.\n",
-     .options = OPTIONS({"--repair", NULL, "writes what follows from such changes, with the audit's action repair"}),
+     .options = OPTIONS({"--repair", NULL,
+                         "writes what follows from such changes, with the audit's action repair, and takes back an "
+                         "earlier version's search path"}),
      .needs = NEEDS_CONFIG | NEEDS_FORMAT,
      .run = doctor_command},
     {.name = "help",

@@ -192,6 +192,45 @@ static void check_ownership(struct examination *x, struct pg *pg, const struct s
         passed(x, "ownership tables", "indexed, with foreign keys to auth.users");
 }
 
+static const struct statement path_check = {
+    .name = "doctor_path",
+    .sql = "SELECT role_name, undo FROM reclaim.search_path_undo()",
+    .params = 0,
+    .columns = "role_name:text undo:text",
+};
+
+/* Earlier versions put schema reclaim on the search path of whatever role migrated. */
+static void check_search_path(struct examination *x, struct pg *pg, bool repairs)
+{
+    struct pg_call found = {.ask = &path_check};
+    AUTO(arena) struct arena *arena = arena_new(4096, 65536); /* a repair reuses the connection's result */
+    struct str undo[2];
+    char words[1024];
+    int count = 0;
+    if (!arena || pg_ask(pg, &found, clock_ns() + DATABASE_DEADLINE_NS))
+        return; /* without the schema, which check_schema has reported */
+    for (int i = 0; i < found.rows && i < (int)COUNT_OF(undo); i++) {
+        (void)snprintf(words, sizeof words,
+                       "schema reclaim is on the search path of role %s, which is not Reclaim's own: reclaim doctor "
+                       "--repair, or %s",
+                       pg_get(&found, i, 0).at, pg_get(&found, i, 1).at);
+        if (repairs)
+            undo[count++] = arena_copy(arena, pg_get(&found, i, 1));
+        else
+            warn(x, words);
+    }
+    for (int i = 0; i < count && undo[i].at; i++) {
+        struct why why = {""};
+        if (!pg_script(pg, undo[i].at, clock_ns() + DATABASE_DEADLINE_NS, &why)) {
+            passed(x, "search path taken back", undo[i].at);
+            continue;
+        }
+        (void)snprintf(words, sizeof words, "the search path cannot be taken back by this role: run %s (%s)",
+                       undo[i].at, why.text);
+        fault(x, words);
+    }
+}
+
 static const struct statement lock_check = {
     .name = "doctor_lock",
     .sql = "SELECT reclaim.may_lock_users() AS may_lock",
@@ -531,6 +570,7 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_login(x, pg);
     check_ownership(x, pg, s);
     check_row_security(x, pg, s);
+    check_search_path(x, pg, repairs);
     check_statements(x, pg, s);
     check_pooler(x, pg, s);
     check_locks(x, pg);

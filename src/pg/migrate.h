@@ -6,8 +6,8 @@
  * works with newer functions.
  *
  * An advisory lock of the session lets any number of instances start at once, and a transaction pooler is refused for its
- * sake. The files run with only pg_catalog on the search path; new sessions of the role that migrated find schema reclaim
- * before public. */
+ * sake. The files run with only pg_catalog on the search path; new sessions of the role that migrated, if
+ * it is Reclaim's own, find schema reclaim before public. */
 #ifndef PG_MIGRATE_H
 #define PG_MIGRATE_H
 

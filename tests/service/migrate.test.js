@@ -46,6 +46,30 @@ describe('the schema', () => {
     await db.query('select id, email from auth.users');
   });
 
+  it('leaves the search path of a product’s role alone; doctor finds one that was changed, and --repair takes it back', async (t) => {
+    const db = await cluster.database(t, { auth: 'none' });
+    await db.query(`create role product login; grant create on database "${db.name}" to product; grant all on schema public to product`);
+    const as = db.url.replace('postgres@', 'product@');
+    const asProduct = (...args) => run(t, args, { database: as });
+    const path = async () => (await db.query('select setconfig from pg_db_role_setting where setrole = (select oid from pg_roles where rolname = $1)', ['product']))[0]?.setconfig;
+    await db.query('set role product; create table public.theirs (); reset role');
+    assert.equal((await asProduct('migrate', '--standalone')).code, 0);
+    assert.equal(await path(), undefined);
+    assert.doesNotMatch((await asProduct('doctor')).stdout, /search path/);
+
+    for (const [others, undo] of [['"$user", public', 'RESET search_path'], ['extensions, public', `SET search_path = 'extensions', 'public'`]]) {
+      await db.query(`alter role product in database "${db.name}" set search_path = reclaim, ${others}`);
+      assert.equal((await asProduct('migrate')).code, 0);
+      const found = await asProduct('doctor');
+      assert.ok(found.stdout.includes(`warn  schema reclaim is on the search path of role product, which is not Reclaim's own: reclaim doctor --repair, or ALTER ROLE product IN DATABASE ${db.name} ${undo}`), found.stdout);
+      assert.ok((await path())[0].includes('reclaim'), 'without --repair nothing is changed');
+      assert.match((await asProduct('doctor', '--repair')).stdout, /ok {4}search path taken back/);
+      assert.doesNotMatch((await asProduct('doctor')).stdout, /search path/);
+      assert.deepEqual(await path(), undo.startsWith('RESET') ? undefined : ['search_path=extensions, public']);
+    }
+    await db.query('drop owned by product; drop role product');
+  });
+
   it('on standalone tables serves every row of the state matrix', async (t) => {
     const db = await cluster.database(t, { auth: 'none' });
     assert.equal((await run(t, ['migrate', '--standalone'], { database: db })).code, 0);

@@ -358,6 +358,8 @@ static void the_search_path_gains_reclaim_and_loses_it_again(void **state)
     struct scene *s = *state;
     static const char own[] = "SELECT pg_catalog.count(*) FROM pg_catalog.pg_db_role_setting WHERE setdatabase <> 0 AND"
                               " setrole = (SELECT oid FROM pg_catalog.pg_roles WHERE rolname = current_user)";
+    admin("ALTER DATABASE %s OWNER TO postgres", s->name);
+    admin("GRANT CREATE ON DATABASE %s TO %s", s->name, s->name);
     expect_path(s, "reclaim, \"$user\", public", "\"$user\", public");
     expect(s, own, "0");
 
@@ -378,6 +380,26 @@ static void the_search_path_gains_reclaim_and_loses_it_again(void **state)
     scene_again(s);
     must_up(s->pg, three, COUNT_OF(three));
     expect(s, "SHOW search_path", "reclaim");
+}
+
+static void the_search_path_of_a_products_role_is_left_alone(void **state)
+{
+    struct scene *s = *state;
+    expect_path(s, "\"$user\", public", "\"$user\", public"); /* it owns the database */
+
+    admin("ALTER DATABASE %s OWNER TO postgres", s->name);
+    admin("GRANT CREATE ON DATABASE %s TO %s", s->name, s->name);
+    must_run(s->pg, "CREATE SCHEMA product");
+    expect_path(s, "\"$user\", public", "\"$user\", public");
+
+    must_run(s->pg, "DROP SCHEMA product");
+    admin("CREATE ROLE %s_person IN ROLE %s", s->name, s->name);
+    expect_path(s, "\"$user\", public", "\"$user\", public");
+
+    admin("ALTER ROLE %s IN DATABASE %s SET search_path = public", s->name, s->name);
+    scene_again(s);
+    expect_path(s, "public", "public");
+    admin("DROP ROLE %s_person", s->name);
 }
 
 static void a_hostile_search_path_changes_nothing(void **state)
@@ -478,6 +500,7 @@ int main(void)
         PROMISE(a_lock_is_never_left_behind),
         PROMISE(ten_at_once_do_it_once),
         PROMISE(the_search_path_gains_reclaim_and_loses_it_again),
+        PROMISE(the_search_path_of_a_products_role_is_left_alone),
         PROMISE(a_hostile_search_path_changes_nothing),
         PROMISE(a_transaction_pooler_is_refused),
         PROMISE(the_status_tells_known_applied_and_changed),
