@@ -319,10 +319,9 @@ static const struct command commands[] = {
      .help =
          "Checks everything that Reclaim needs and prints a line for each: ok, warn, or FAIL with what to do about\n"
          "it. Exits with 1 when something failed. It also finds customers that were changed while the triggers of\n"
-         "their table did not fire, so that billing, keys, calls or events disagree with the row.\n",
-     .options = OPTIONS({"--repair", NULL,
-                         "writes what follows from such changes, with the audit's action repair, and takes back an "
-                         "earlier version's search path"}),
+         "their table did not fire, so that billing, keys, calls or events disagree with the row. --repair also\n"
+         "takes back the search path that earlier versions set for roles that are not Reclaim's own.\n",
+     .options = OPTIONS({"--repair", NULL, "writes what follows from such changes, with the audit's action repair"}),
      .needs = NEEDS_CONFIG | NEEDS_FORMAT,
      .run = doctor_command},
     {.name = "help",

@@ -1,6 +1,6 @@
 -- Status and tm_delete go together, whichever of them is written. Runs as its owner, as billing_settle_holds does.
 CREATE OR REPLACE FUNCTION reclaim.billing_settle() RETURNS trigger
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   NEW.status := coalesce(nullif(NEW.status, ''), 'active');

@@ -1,6 +1,6 @@
 -- Whether the owner of customer_keep_owner may lock users; doctor asks too.
 CREATE OR REPLACE FUNCTION reclaim.may_lock_users() RETURNS boolean
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
   RETURN coalesce(has_schema_privilege(to_regnamespace('auth'), 'USAGE')

@@ -2,7 +2,7 @@
 -- most the window.
 CREATE OR REPLACE FUNCTION reclaim.check_rate_limit(p_key text, p_limit integer, p_window_seconds integer)
 RETURNS TABLE (allowed boolean, current_count integer, retry_after integer)
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
   SET plan_cache_mode = force_generic_plan
 AS $$
 DECLARE

@@ -1,7 +1,7 @@
 -- Deletes rows that no limit needs: last admissions older than twice their tier's window, two hours where no
 -- window is known. Returns how many.
 CREATE OR REPLACE FUNCTION reclaim.cleanup_old_rate_limit_buckets() RETURNS integer
-LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
+LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_deleted integer;

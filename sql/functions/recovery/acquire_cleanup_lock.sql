@@ -2,7 +2,7 @@
 -- one transaction at a time. A session that holds it may take it again, and must release it as often.
 -- Not through a transaction pooler: the lock would belong to a session that is not the caller's.
 CREATE OR REPLACE FUNCTION reclaim.acquire_cleanup_lock(p_email text) RETURNS boolean
-LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_id bigint := reclaim.email_to_lock_id(p_email);

@@ -1,6 +1,6 @@
 -- Releases what acquire_cleanup_lock took.
 CREATE OR REPLACE FUNCTION reclaim.release_cleanup_lock(p_email text) RETURNS boolean
-LANGUAGE plpgsql VOLATILE STRICT SET search_path = pg_catalog
+LANGUAGE plpgsql VOLATILE STRICT SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_id bigint := reclaim.email_to_lock_id(p_email);
