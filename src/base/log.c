@@ -2,15 +2,23 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/metrics.h"
 
 /* Writes of up to this size to a pipe are atomic, so lines of several threads and programs never mix. */
 #define LINE_SIZE PIPE_BUF
+_Static_assert(LOG_LINE_MAX <= PIPE_BUF, "a line is written as a whole");
 #define VALUE_MOST 1024
+
+METRIC_COUNTER(dropped, "reclaim_log_lines_dropped_total",
+               "Lines about requests that were not logged because the log was not read fast enough.");
 
 static _Atomic int threshold = LOG_INFO;
 static _Atomic int to_fd = STDERR_FILENO;
@@ -112,4 +120,58 @@ void log_write(enum log_level level, const char *event, const struct log_field *
     while (write(atomic_load(&to_fd), line.at, line.len) < 0 && errno == EINTR)
         ;
     errno = saved;
+}
+
+char *log_batch_line(struct log_batch *batch)
+{
+    if (LOG_INFO < atomic_load(&threshold))
+        return NULL;
+    if (!batch->bytes)
+        batch->bytes = malloc(LOG_BATCH_SIZE);
+    if (batch->bytes && batch->begin && LOG_BATCH_SIZE - batch->end < LOG_LINE_MAX) {
+        memmove(batch->bytes, batch->bytes + batch->begin, batch->end - batch->begin);
+        batch->end -= batch->begin;
+        batch->begin = 0;
+    }
+    if (batch->bytes && LOG_BATCH_SIZE - batch->end >= LOG_LINE_MAX)
+        return batch->bytes + batch->end;
+    counter_add(&dropped, 1);
+    return NULL;
+}
+
+void log_batch_add(struct log_batch *batch, size_t len)
+{
+    batch->end += len;
+}
+
+/* Whole lines, as many as one write() leaves together. */
+static size_t portion_of(const struct log_batch *batch)
+{
+    const char *from = batch->bytes + batch->begin;
+    size_t len = batch->end - batch->begin;
+    if (len <= LINE_SIZE)
+        return len;
+    return (size_t)((const char *)memrchr(from, '\n', LINE_SIZE) + 1 - from);
+}
+
+bool log_batch_write(struct log_batch *batch)
+{
+    while (batch->begin < batch->end) {
+        struct pollfd out = {atomic_load(&to_fd), POLLOUT, 0};
+        if (poll(&out, 1, 0) == 0)
+            return false;
+        size_t len = portion_of(batch);
+        while (write(out.fd, batch->bytes + batch->begin, len) < 0 && errno == EINTR)
+            ;
+        batch->begin += len;
+    }
+    batch->begin = batch->end = 0;
+    return true;
+}
+
+void log_batch_free(struct log_batch *batch)
+{
+    (void)log_batch_write(batch);
+    free(batch->bytes);
+    *batch = (struct log_batch){NULL, 0, 0};
 }

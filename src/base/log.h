@@ -4,6 +4,7 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/str.h"
@@ -32,6 +33,24 @@ void log_write(enum log_level level, const char *event, const struct log_field *
 #define log_info(...) LOG_AT(LOG_INFO, __VA_ARGS__)
 #define log_warn(...) LOG_AT(LOG_WARN, __VA_ARGS__)
 #define log_error(...) LOG_AT(LOG_ERROR, __VA_ARGS__)
+
+/* Lines of one thread that must not wait for a slow reader of the log: they are collected, then written several at a time.
+ * What the reader has not taken stays for the next turn, up to LOG_BATCH_SIZE bytes; lines beyond that are dropped and
+ * counted. */
+#define LOG_BATCH_SIZE ((size_t)256 * 1024)
+#define LOG_LINE_MAX 4096
+struct log_batch {
+    char *bytes; /* allocated with the first line */
+    size_t begin, end;
+};
+/* Where the next line goes, at most LOG_LINE_MAX bytes; NULL when it must not be written: info is below the threshold, or
+ * there is no room. */
+char *log_batch_line(struct log_batch *batch);
+void log_batch_add(struct log_batch *batch,
+                   size_t len); /* the line written there, a whole JSON object and its newline */
+/* Writes as much as does not have to wait. False when lines are left. */
+bool log_batch_write(struct log_batch *batch);
+void log_batch_free(struct log_batch *batch); /* writes what is left, unless it would have to wait */
 
 /* Lines below this level are dropped. */
 void log_threshold(enum log_level level);

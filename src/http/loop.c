@@ -8,16 +8,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/metrics.h"
 #include "http/strict.h"
 
 /* libmicrohttpd scans all suspended connections whenever one is resumed: a tick resumes several of them at a time. */
 #define RELEASE_TICK_NS (4 * NS_PER_MS)
 #define DEADLINE_TICK_NS (50 * NS_PER_MS)
+#define LOG_RETRY_MS 10
 /* Per connection, for the headers of a request and of its reply; large enough for bearer tokens. */
 #define CONNECTION_MEMORY ((size_t)16 * 1024)
-
-METRIC_COUNTER(cut_off, "reclaim_http_cut_off_total", "Connections closed because no whole request came in time.");
 
 static void drop_message(void *context, const char *format, va_list arguments)
 {
@@ -37,16 +35,16 @@ static struct MHD_Daemon *daemon_new(struct loop *loop)
     int listener = dup(loop->server->listener);
     if (listener < 0)
         return NULL;
-    unsigned connections = (unsigned)(config->connections_max / config->loops);
     struct MHD_Daemon *daemon = MHD_start_daemon(
-        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, NULL, NULL, visit_handle, loop,
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, peer_may_connect, loop, visit_handle, loop,
         MHD_OPTION_EXTERNAL_LOGGER, drop_message, NULL, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
-        connections ? connections : 1, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
+        (unsigned)loop->server->connections_per_loop, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
         MHD_OPTION_URI_LOG_CALLBACK, visit_first_line, loop, MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL,
         MHD_OPTION_NOTIFY_COMPLETED, visit_completed, loop, MHD_OPTION_NOTIFY_CONNECTION, peer_notify, loop,
         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(config->idle_ns / NS_PER_S + 1), STRICT_OPTIONS, MHD_OPTION_END);
     if (!daemon)
         close(listener);
+    loop->listener = listener;
     return daemon;
 }
 
@@ -79,6 +77,7 @@ void loop_close(struct loop *loop)
 {
     if (loop->daemon)
         MHD_stop_daemon(loop->daemon);
+    log_batch_free(&loop->access_log);
     if (loop->wake >= 0)
         close(loop->wake);
     if (loop->epoll >= 0)
@@ -149,22 +148,17 @@ static void release_due(struct loop *loop)
     }
 }
 
-/* Shuts down connections without a complete request in time; libmicrohttpd notices and cleans up. */
-static void close_late(struct loop *loop)
-{
-    struct wheel_entry *entry;
-    int64_t now = clock_ns();
-    while ((entry = wheel_expire(&loop->deadlines, now))) {
-        counter_add(&cut_off, 1);
-        shutdown(OWNER_OF(entry, struct peer, deadline)->fd, SHUT_RDWR);
-    }
-}
-
 static int wait_ms(struct loop *loop)
 {
+    if (loop->has_room) {
+        loop->has_room = false;
+        return 0;
+    }
     MHD_UNSIGNED_LONG_LONG daemon_ms;
     int64_t next_ns = wheel_next_ns(&loop->parked), cut_ns = wheel_next_ns(&loop->deadlines);
     int ms = clock_ms_until(next_ns < cut_ns ? next_ns : cut_ns, 1000);
+    if (loop->log_waits && ms > LOG_RETRY_MS)
+        ms = LOG_RETRY_MS;
     if (MHD_get_timeout(loop->daemon, &daemon_ms) == MHD_YES && daemon_ms < (unsigned)ms)
         ms = (int)daemon_ms;
     return ms;
@@ -172,10 +166,11 @@ static int wait_ms(struct loop *loop)
 
 static void stop_listening(struct loop *loop)
 {
+    loop->quiet = true;
+    peers_watch_listener(loop);
     MHD_socket listener = MHD_quiesce_daemon(loop->daemon);
     if (listener != MHD_INVALID_SOCKET)
         close(listener);
-    loop->quiet = true;
 }
 
 void *loop_run(void *context)
@@ -183,17 +178,21 @@ void *loop_run(void *context)
     struct loop *loop = context;
     struct server *server = loop->server;
     for (;;) {
-        struct epoll_event events[2];
+        struct epoll_event events[3];
+        peers_watch_listener(loop);
         int ready = epoll_wait(loop->epoll, events, COUNT_OF(events), wait_ms(loop));
         for (int i = 0; i < ready; i++) {
             uint64_t count;
             if (events[i].data.fd == loop->wake && read(loop->wake, &count, sizeof count) < 0)
                 continue;
+            if (events[i].data.fd == loop->listener)
+                peers_make_room(loop);
         }
         empty_inbox(loop);
         release_due(loop);
-        close_late(loop);
+        peers_close_late(loop);
         MHD_run(loop->daemon);
+        loop->log_waits = !log_batch_write(&loop->access_log);
 
         if (!atomic_load(&server->draining))
             continue;

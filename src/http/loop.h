@@ -7,10 +7,12 @@
 #include <stdatomic.h>
 
 #include "base/buf.h"
+#include "base/log.h"
 #include "base/wheel.h"
 #include "http/server.h"
 
 struct loop;
+struct networks;
 
 /* The server's data for a request, allocated in the request's arena. */
 struct visit {
@@ -20,7 +22,7 @@ struct visit {
     struct buf body;
     struct arena *work; /* see request_work */
     struct wheel_entry parked;
-    int64_t release_ns;
+    int64_t ready_ns, release_ns, sent_ns;
     struct visit *next; /* in the loop's inbox */
     unsigned path_methods;
     enum { VISIT_READING, VISIT_WORKING, VISIT_REPLIED, VISIT_DUE } state;
@@ -31,7 +33,11 @@ struct visit {
 struct peer {
     struct wheel_entry deadline;
     struct loop *loop;
+    struct MHD_Connection *connection;
+    struct peer *before, *behind; /* among those that keep the server waiting */
+    struct ip ip;
     int fd;
+    bool waits, counted, closing;
 };
 
 struct loop {
@@ -39,18 +45,27 @@ struct loop {
     struct MHD_Daemon *daemon;
     pthread_t thread;
     int epoll, wake;
+    int listener; /* the daemon's; watched here only to make room */
+    bool watches_listener;
+    bool has_room; /* again, since the last turn: libmicrohttpd listens again only when it is called */
+    struct peer *longest_waiting, *last_waiting;
     struct wheel parked, deadlines;
     pthread_mutex_t inbox_lock;
     struct visit *inbox; /* requests answered on other threads; newest first */
     int visits;          /* requests begun and not completed */
     bool quiet;          /* no longer listens */
+    struct log_batch access_log;
+    bool log_waits; /* for its reader */
     atomic_int connections, working, held;
+    atomic_int closing; /* of the connections: shut down to make room */
 };
 
 struct server {
     struct server_config config;
     _Atomic(const struct http_policy *) policy;
     int listener;
+    int connections_per_loop;
+    struct networks *networks; /* NULL: no limit per network */
     char address[80];
     atomic_bool draining;
     _Atomic int64_t drain_until_ns;
@@ -79,7 +94,22 @@ enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, c
                              const char *version, const char *data, size_t *data_len, void **visit_context);
 void visit_completed(void *context, struct MHD_Connection *connection, void **visit_context,
                      enum MHD_RequestTerminationCode how);
+
+/* peer.c */
+enum MHD_Result peer_may_connect(void *context, const struct sockaddr *address, socklen_t len);
 void peer_notify(void *context, struct MHD_Connection *connection, void **peer_context,
                  enum MHD_ConnectionNotificationCode what);
+/* NULL when out of memory; peer_wait() and peer_work() then do nothing. */
+struct peer *peer_of(struct MHD_Connection *connection);
+/* The server waits for the client's bytes: from now on, for this long at most. */
+void peer_wait(struct peer *peer, int64_t ns);
+/* A complete request is being worked on or answered: no deadline, and the connection is not closed to make room. */
+void peer_work(struct peer *peer);
+/* Shuts down connections without a complete request in time; libmicrohttpd notices and cleans up. */
+void peers_close_late(struct loop *loop);
+/* Makes the listening socket wake the loop while all connections are in use and one of this loop's could be closed. */
+void peers_watch_listener(struct loop *loop);
+/* A client waits to be accepted and all connections are in use: closes the one that kept this loop waiting longest. */
+void peers_make_room(struct loop *loop);
 
 #endif

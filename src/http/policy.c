@@ -2,12 +2,18 @@
 
 #include <string.h>
 
-static bool is_proxy(const struct http_policy *policy, const struct ip *ip)
+bool policy_trusts(const struct http_policy *policy, const struct ip *ip)
 {
     for (size_t i = 0; i < policy->proxy_count; i++)
         if (cidr_holds(&policy->proxies[i], ip))
             return true;
     return false;
+}
+
+bool ip_is_loopback(const struct ip *ip)
+{
+    static const struct ip v6 = {{[15] = 1}};
+    return ip_is_v4(ip) ? ip->bytes[12] == 127 : memcmp(ip, &v6, sizeof v6) == 0;
 }
 
 /* Removes and returns the part after the last comma of *list. */
@@ -35,7 +41,7 @@ static enum err hop_parse(struct str hop, struct ip *ret)
 struct ip client_address(const struct http_policy *policy, struct ip peer, struct str forwarded)
 {
     struct ip client = peer;
-    while (forwarded.len > 0 && is_proxy(policy, &client)) {
+    while (forwarded.len > 0 && policy_trusts(policy, &client)) {
         struct ip hop;
         if (hop_parse(last_hop(&forwarded), &hop))
             return client; /* malformed entry of a trusted proxy: use the last valid address */

@@ -1,4 +1,4 @@
-/* Settings that may change while the server runs: trusted proxies and allowed origins. */
+/* Settings that may change while the server runs: trusted proxies, allowed origins, the access log. */
 #ifndef HTTP_POLICY_H
 #define HTTP_POLICY_H
 
@@ -9,7 +9,11 @@ struct http_policy {
     size_t proxy_count;
     const char *const *origins; /* allowed for cross-origin calls; "*" alone allows all */
     size_t origin_count;
+    bool access_log; /* one log line for each request */
 };
+
+bool policy_trusts(const struct http_policy *policy, const struct ip *peer); /* a trusted proxy */
+bool ip_is_loopback(const struct ip *ip);
 
 /* The client's address: the right-most address of X-Forwarded-For that is not a trusted proxy. The client can forge
  * everything to the left of it. `forwarded` holds all such headers in order, joined by commas. */

@@ -31,6 +31,7 @@ void reply_error(struct request *rq, const char *code, const char *message)
     json_str(&w, str_of(message));
     json_close(&w, '}');
     reply_body(rq, "application/json", arena_copy(rq->arena, buf_str(&out)));
+    rq->reply.outcome = code;
 }
 
 void reply_refuse(struct request *rq, int status, const char *code, const char *message)

@@ -21,6 +21,7 @@ enum method {
 #define REQUEST_PARAMS_MAX 2
 
 enum method method_parse(const char *name);
+const char *method_name(enum method method); /* "other" for those without a name here */
 
 struct reply_header {
     const char *name; /* a constant */
@@ -33,6 +34,7 @@ struct reply {
     const char *content_type; /* a constant */
     struct str body;          /* in the request's arena, or a constant */
     struct reply_header *headers;
+    const char *outcome; /* for the access log: "NOT_FOUND"; a constant or in the arena; may be NULL */
 };
 
 struct route;
@@ -72,7 +74,7 @@ void request_correlate(struct request *rq, struct str uuid);
  * bodies are not copied: allocate them in the request's arena. */
 void reply_header(struct request *rq, const char *name, const char *value);
 void reply_body(struct request *rq, const char *content_type, struct str body);
-/* `{"error":code,"message":message}`: errors outside /functions/v1. */
+/* `{"error":code,"message":message}`: errors outside /functions/v1. The code, a constant, is the outcome too. */
 void reply_error(struct request *rq, const char *code, const char *message);
 /* reply_error() and reply_send() in one call. */
 void reply_refuse(struct request *rq, int status, const char *code, const char *message);

@@ -18,6 +18,14 @@ enum method method_parse(const char *name)
     return METHOD_OTHER;
 }
 
+const char *method_name(enum method method)
+{
+    for (size_t i = 0; i < COUNT_OF(methods); i++)
+        if (methods[i].method == method)
+            return methods[i].name;
+    return "other";
+}
+
 struct str methods_list(struct arena *arena, unsigned known)
 {
     struct str list = STR("");

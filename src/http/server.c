@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/loop.h"
+#include "http/networks.h"
 
 static enum err split_address(const char *address, char host[64], char port[8])
 {
@@ -68,8 +69,22 @@ static void server_free(struct server *server, int opened)
         loop_close(&server->loops[i]);
     if (server->listener >= 0)
         close(server->listener);
+    networks_free(server->networks);
     free(server->loops);
     free(server);
+}
+
+static enum err make_room_for_loops(struct server *server, struct why *why)
+{
+    const struct server_config *config = &server->config;
+    int per_loop = config->connections_max / config->loops;
+    server->connections_per_loop = per_loop > 0 ? per_loop : 1;
+    server->loops = calloc((size_t)config->loops, sizeof *server->loops);
+    if (config->connections_per_network)
+        server->networks = networks_new((size_t)(server->connections_per_loop * config->loops));
+    if (!server->loops || (config->connections_per_network && !server->networks))
+        return why_set(why, ERR_MEMORY, "no memory for the HTTP server");
+    return OK;
 }
 
 enum err server_start(const struct server_config *config, struct server **ret, struct why *why)
@@ -80,9 +95,9 @@ enum err server_start(const struct server_config *config, struct server **ret, s
     server->config = *config;
     server->listener = -1;
     atomic_store(&server->policy, config->policy);
-    server->loops = calloc((size_t)config->loops, sizeof *server->loops);
-    enum err e = server->loops ? listen_on(config->address, &server->listener, why)
-                               : why_set(why, ERR_MEMORY, "no memory for the HTTP server");
+    enum err e = make_room_for_loops(server, why);
+    if (!e)
+        e = listen_on(config->address, &server->listener, why);
     int opened = 0;
     while (!e && opened < config->loops)
         e = loop_open(&server->loops[opened++], server, why);

@@ -14,7 +14,14 @@ struct server_config {
     const char *name;    /* for logs and metrics: "public", "ops" */
     const char *address; /* "127.0.0.1:8080", "[::1]:8080"; port 0: any free port */
     int loops;
-    int connections_max;         /* open at the same time, in all loops; more wait to be accepted */
+    /* Open at the same time, in all loops. Beyond that the connection that waits longest for its client's bytes is closed
+     * for a new one; without such a connection new ones wait to be accepted. */
+    int connections_max;
+    /* Open at the same time from one client network, others are closed at once; 0: no limit. Loopback and trusted proxies
+     * are exempt. */
+    int connections_per_network;
+    bool logs_requests;          /* a line for each, while the policy says so */
+    bool counts_loopback;        /* for tests: loopback is not exempt */
     int64_t request_deadline_ns; /* for a complete request: from a new connection's start, then from the first line */
     int64_t idle_ns;             /* how long a connection may wait for its next request */
     const struct router *router;

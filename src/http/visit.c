@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "http/access_log.h"
 #include "http/loop.h"
 #include "http/reply.h"
 #include "http/strict.h"
@@ -98,48 +99,13 @@ static struct ip client_of(struct visit *visit)
     return client_address(policy, peer, buf_str(&forwarded));
 }
 
-static void set_deadline(struct MHD_Connection *connection, int64_t ns)
-{
-    const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-    struct peer *peer = info ? info->socket_context : NULL;
-    if (!peer)
-        return;
-    wheel_cancel(&peer->loop->deadlines, &peer->deadline);
-    if (ns)
-        wheel_add(&peer->loop->deadlines, &peer->deadline, clock_ns() + ns);
-}
-
 /* A request has begun on a new or idle connection: its deadline counts from now. */
 void *visit_first_line(void *context, const char *uri, struct MHD_Connection *connection)
 {
     (void)uri;
     const struct loop *loop = context;
-    set_deadline(connection, loop->server->config.request_deadline_ns);
+    peer_wait(peer_of(connection), loop->server->config.request_deadline_ns);
     return NULL; /* the handler's context: none yet */
-}
-
-void peer_notify(void *context, struct MHD_Connection *connection, void **peer_context,
-                 enum MHD_ConnectionNotificationCode what)
-{
-    struct loop *loop = context;
-    if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        struct peer *peer = calloc(1, sizeof *peer);
-        const union MHD_ConnectionInfo *info = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        atomic_fetch_add(&loop->connections, 1);
-        *peer_context = peer;
-        if (!peer)
-            return; /* served without a deadline; only libmicrohttpd's inactivity time-out applies */
-        peer->loop = loop;
-        peer->fd = info->connect_fd;
-        wheel_add(&loop->deadlines, &peer->deadline, clock_ns() + loop->server->config.request_deadline_ns);
-        return;
-    }
-    atomic_fetch_sub(&loop->connections, 1);
-    struct peer *peer = *peer_context;
-    if (peer)
-        wheel_cancel(&loop->deadlines, &peer->deadline);
-    free(peer);
-    *peer_context = NULL;
 }
 
 /* The path of a target in absolute form, as some proxies send it: "http://host/path". */
@@ -171,6 +137,23 @@ static struct visit *visit_new(struct loop *loop, struct MHD_Connection *connect
     return visit;
 }
 
+static void log_request(const struct visit *visit)
+{
+    const struct request *rq = &visit->rq;
+    const struct server *server = visit->loop->server;
+    if (!server->config.logs_requests || !atomic_load(&server->policy)->access_log)
+        return;
+    bool answered = visit->sent_ns != 0, held = rq->hold.until_ns != 0;
+    access_log_add(&visit->loop->access_log,
+                   &(struct access){.correlation_id = rq->correlation_id,
+                                    .route = route_name(rq),
+                                    .method = method_name(rq->method),
+                                    .status = answered ? rq->reply.status : 0,
+                                    .outcome = answered ? rq->reply.outcome : "incomplete",
+                                    .ns = answered ? visit->sent_ns - rq->arrived_ns : -1,
+                                    .work_ns = held && answered ? visit->ready_ns - rq->arrived_ns : -1});
+}
+
 void visit_completed(void *context, struct MHD_Connection *connection, void **visit_context,
                      enum MHD_RequestTerminationCode how)
 {
@@ -182,10 +165,11 @@ void visit_completed(void *context, struct MHD_Connection *connection, void **vi
     buf_free(&visit->body);
     visit_work_done(visit);
     reply_make_final(&visit->rq);
+    log_request(visit);
     arena_free(visit->rq.arena);
     *visit_context = NULL;
     loop->visits--;
-    set_deadline(connection, loop->server->config.idle_ns);
+    peer_wait(peer_of(connection), loop->server->config.idle_ns);
 }
 
 static _Thread_local const struct visit *in_handler;
@@ -200,6 +184,7 @@ static enum MHD_Result queue_reply(struct visit *visit)
     struct request *rq = &visit->rq;
     struct server *server = visit->loop->server;
     reply_make_final(rq);
+    visit->sent_ns = clock_ns();
     struct MHD_Response *response = MHD_create_response_from_buffer(
         rq->reply.body.len, (void *)(uintptr_t)rq->reply.body.at, MHD_RESPMEM_PERSISTENT);
     if (!response)
@@ -216,7 +201,7 @@ static enum MHD_Result queue_reply(struct visit *visit)
         MHD_add_response_header(response, "Connection", "close");
 
     if (rq->hold.until_ns)
-        histogram_observe(&lateness, (double)(clock_ns() - visit->release_ns) / (double)NS_PER_S);
+        histogram_observe(&lateness, (double)(visit->sent_ns - visit->release_ns) / (double)NS_PER_S);
     char status[12];
     snprintf(status, sizeof status, "%d", rq->reply.status);
     counter_add(&answers, 1, route_name(rq), status);
@@ -255,7 +240,7 @@ static void dispatch(struct visit *visit)
 static enum MHD_Result visit_arrived(struct visit *visit)
 {
     struct loop *loop = visit->loop;
-    set_deadline(visit->connection, 0);
+    peer_work(peer_of(visit->connection));
     visit->rq.arrived_ns = clock_ns();
     visit->state = VISIT_WORKING;
     atomic_fetch_add(&loop->working, 1);
@@ -301,13 +286,14 @@ static enum MHD_Result visit_began(struct visit *visit, const char *method, cons
 
     if (!rq->path.at || !strict_accepts(visit->connection, method, version)) {
         visit->malformed = true;
+        rq->arrived_ns = clock_ns();
         rq->family->refuse(rq, 400);
         rq->reply.status = 400;
         return queue_reply(visit);
     }
     rq->client = client_of(visit);
     rq->wants_problem = accepts_problem(request_header(rq, "Accept"));
-    set_deadline(visit->connection, loop->server->config.request_deadline_ns);
+    peer_wait(peer_of(visit->connection), loop->server->config.request_deadline_ns);
     return MHD_YES;
 }
 
@@ -342,7 +328,7 @@ void reply_unhold_when_crowded(struct request *rq)
 void reply_send(struct request *rq, int status)
 {
     struct visit *visit = visit_of(rq);
-    int64_t ready_ns = clock_ns();
+    int64_t ready_ns = visit->ready_ns = clock_ns();
     rq->reply.status = status;
     histogram_observe(&work, (double)(ready_ns - rq->arrived_ns) / (double)NS_PER_S, route_name(rq));
     visit->release_ns = hold_release_ns(&rq->hold, ready_ns);

@@ -58,6 +58,7 @@ static void write_success(struct flow *f, int outcome)
     json_close(&w, '}');
     reply_body(rq, "application/json", arena_copy(rq->arena, buf_str(&out)));
     rq->reply.status = 200;
+    rq->reply.outcome = outcome == CODE_SENT ? "code-sent" : "user-deleted";
 }
 
 /* The outcome that is answered when answers must not reveal who is registered: the first step always succeeds, the second

@@ -150,6 +150,7 @@ static void refuse(struct request *rq, enum cleanup_error error, struct refusal 
     reply_body(rq, rq->wants_problem ? "application/problem+json" : "application/json",
                arena_copy(rq->arena, buf_str(&out)));
     rq->reply.status = r.status;
+    rq->reply.outcome = arena_copy(rq->arena, str_of(code)).at;
 }
 
 void contract_refuse_as(struct request *rq, const struct contract *contract, enum cleanup_error error, int status,

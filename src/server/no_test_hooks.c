@@ -10,3 +10,8 @@ int64_t test_hooks_request_deadline_ns(int64_t otherwise_ns)
 {
     return otherwise_ns;
 }
+
+bool test_hooks_count_loopback(void)
+{
+    return false;
+}

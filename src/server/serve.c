@@ -27,17 +27,15 @@
 #include "server/background.h"
 #include "server/database.h"
 #include "server/health.h"
+#include "server/listeners.h"
 #include "server/note_settings.h"
 #include "server/process_metrics.h"
 #include "server/routes.h"
 #include "server/shifts.h"
-#include "server/test_hooks.h"
 #include "settings/keys.h"
 #include "work/leader.h"
 
 #define QUEUE_CAPACITY 4096 /* of each lane */
-#define REQUEST_DEADLINE_NS (10 * NS_PER_S)
-#define IDLE_NS (75 * NS_PER_S)
 /* `reclaim freeze` leaves hanging up to the servers, and calls must end within a second. */
 #define WORK_POLL_NS (NS_PER_S / 2)
 #define PRUNE_EVERY_NS (600 * NS_PER_S)
@@ -138,7 +136,7 @@ static enum err adopt(struct app *app, struct settings *s, struct jwt_keys *toke
     g->settings = s;
     g->tokens = tokens;
     g->policy = (struct http_policy){s->trusted_proxies.at, s->trusted_proxies.count, s->cors_origins.at,
-                                     s->cors_origins.count};
+                                     s->cors_origins.count, s->access_log};
     g->older = atomic_load(&app->now);
     atomic_store(&app->now, g);
     log_threshold(s->log_level);
@@ -379,27 +377,14 @@ static enum err listen_all(struct app *app, struct why *why)
     if (e)
         return e;
     const struct settings *s = settings_now(app);
-    struct server_config config = {
-        .name = "public",
-        .address = s->listen,
-        .loops = (int)s->workers,
-        .connections_max = (int)s->max_connections,
-        .request_deadline_ns = test_hooks_request_deadline_ns(REQUEST_DEADLINE_NS),
-        .idle_ns = IDLE_NS,
-        .router = &app->routes.router,
-        .policy = &atomic_load(&app->now)->policy,
-    };
-    if ((e = server_start(&config, &app->public, why)))
+    const struct http_policy *policy = &atomic_load(&app->now)->policy;
+    const struct server_config public = listener_public(s, &app->routes.router, policy);
+    const struct server_config ops = listener_ops(s, &app->ops_router, policy);
+    if ((e = server_start(&public, &app->public, why)))
         return e;
     gauge_source(&connections, read_connections, app->public);
     gauge_source(&held, read_held, app->public);
-
-    config.name = "ops";
-    config.address = s->ops_listen;
-    config.loops = 1;
-    config.connections_max = 256;
-    config.router = &app->ops_router;
-    return server_start(&config, &app->ops, why);
+    return server_start(&ops, &app->ops, why);
 }
 
 /* Raises the limit of open files to what the connections need, as far as the kernel allows. */

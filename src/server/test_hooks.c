@@ -76,3 +76,8 @@ int64_t test_hooks_request_deadline_ns(int64_t otherwise_ns)
     const char *shorter = getenv("RECLAIM_TEST_REQUEST_DEADLINE_MS");
     return shorter && str_to_i64(str_of(shorter), 1, 60000, &ms) == OK ? ms * NS_PER_MS : otherwise_ns;
 }
+
+bool test_hooks_count_loopback(void)
+{
+    return getenv("RECLAIM_TEST_COUNT_LOOPBACK") != NULL;
+}

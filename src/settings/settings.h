@@ -51,6 +51,7 @@ struct settings {
     const char *listen, *ops_listen; /* "127.0.0.1:8080", "[::1]:8080" */
     int64_t workers;
     int64_t max_connections;
+    int64_t connections_per_network; /* negative: no limit */
     struct setting_cidrs trusted_proxies;
     struct setting_strings cors_origins; /* "*" alone: every origin */
     int64_t drain_ms;
@@ -86,6 +87,7 @@ struct settings {
     const char *jwt_secret, *jwks_file;    /* NULL when not set: see settings_token_keys */
     const char *jwt_issuer, *jwt_audience; /* NULL when not set */
     enum log_level log_level;
+    bool access_log;
 
     /* Sentences for the log and for `reclaim doctor`: unknown names, files that other users can read, changes that need a
      * restart. */

@@ -67,7 +67,14 @@ const struct setting settings_rows[] = {
     {HTTP, ROW("WORKERS", integer, workers, int64_t), .min = 1, .max = 64, .compute = count_cores,
      .standard_words = "the number of cores", .help = "Event loops, a thread each."},
     {HTTP, ROW("MAX_CONNECTIONS", integer, max_connections, int64_t), .min = 16, .max = 200000, .standard = "12000",
-     .help = "HTTP connections held at once; more wait to be accepted."},
+     .help =
+         "HTTP connections held at once. Beyond that the one that is idle for longest is closed for a new one; while "
+         "none is idle, new ones wait to be accepted."},
+    {HTTP, ROW("CONNECTIONS_PER_NETWORK", threshold, connections_per_network, int64_t), .min = 1, .max = 200000,
+     .standard = "200",
+     .help =
+         "Open HTTP connections per client network (an IPv4 address, an IPv6 /64); more are closed at once. Loopback "
+         "and trusted proxies are exempt."},
     {HTTP, ROW("TRUSTED_PROXIES", cidrs, trusted_proxies, struct setting_cidrs), .items_max = 64, .standard = "none",
      .reloadable = true,
      .help = "Networks of proxies whose X-Forwarded-For is believed, read from the right; for other clients the peer "
@@ -193,6 +200,9 @@ const struct setting settings_rows[] = {
              "token has no audience: use `reclaim token` instead."},
     {RUNNING, ROW("LOG_LEVEL", choice, log_level, enum log_level), .choices = level_words, .standard = "info",
      .reloadable = true, .help = "Log lines below this level are dropped."},
+    {RUNNING, ROW("ACCESS_LOG", switch, access_log, bool), .standard = "on", .reloadable = true,
+     .help = "One log line for each request to the public listener: route, method, status, outcome, milliseconds and "
+             "correlation id."},
 };
 
 const size_t settings_count = COUNT_OF(settings_rows);

@@ -384,3 +384,37 @@ describe('two thousand clients at once', () => {
     }
   });
 });
+
+describe('more connections than there may be', () => {
+  const stage = new Stage();
+  let server;
+  const metric = async (name) => Number(new RegExp(`^${name} (\\S+)$`, 'm').exec((await ops(server, '/metrics')).body)?.[1] ?? 0);
+  const open = (count, localAddress) => Promise.all(Array.from({ length: count }, () => RawConnection.open(server, { localAddress })));
+  before(async () => {
+    const cluster = await Cluster.create(stage);
+    server = await serve(stage, {
+      database: await cluster.database(stage),
+      env: { RECLAIM_MAX_CONNECTIONS: '32', RECLAIM_CONNECTIONS_PER_NETWORK: '20', RECLAIM_TEST_COUNT_LOOPBACK: '1' },
+    });
+  });
+  after(() => stage.end());
+
+  it('of one client network are closed at once, and other networks are served', async () => {
+    const many = await open(30, '127.0.0.20');
+    await until('ten of them closed', () => many.filter((connection) => connection.closed).length === 10);
+    assert.equal(await metric('reclaim_http_refused_connections_total'), 10);
+    assert.equal((await probe(server, address('nobody'))).status, 200);
+    many.forEach((connection) => connection.destroy());
+    await server.withoutConnections();
+  });
+
+  it('of many client networks cost those that are idle for longest theirs', async () => {
+    const idle = [];
+    for (let n = 0; n < 20; n++) idle.push(...(await open(4, `127.0.1.${n + 1}`)));
+    for (let n = 0; n < 5; n++) assert.equal((await probe(server, address('nobody'))).status, 200);
+    await until('no more open than may be', () => idle.filter((connection) => !connection.closed).length <= 32);
+    assert.ok((await metric('reclaim_http_idle_closed_total')) >= 48);
+    idle.forEach((connection) => connection.destroy());
+    await server.withoutConnections();
+  });
+});

@@ -44,6 +44,40 @@ describe('the log', () => {
     for (const line of others) assert.equal(line.correlation_id, undefined);
   });
 
+  it('has one line for each finished request: route, method, outcome, status, milliseconds, id', async () => {
+    const id = randomUUID();
+    const lineOf = (correlationId) => server.line('of the request', (one) => one.event === 'request' && one.correlation_id === correlationId);
+    await probe(server, address('nobody'), { headers: { 'X-Correlation-Id': id } });
+    const { time, ms, ...rest } = await lineOf(id);
+    assert.deepEqual(rest, { level: 'info', event: 'request', correlation_id: id, route: probePath, method: 'POST', status: 200 });
+    assert.ok(time && ms >= 0, `${ms}`);
+
+    const refused = randomUUID();
+    await post(server, { email: 'no address', correlationId: refused });
+    assert.equal((await lineOf(refused)).outcome, 'ORPHAN_CLEANUP_007');
+    const lost = randomUUID();
+    await request(server, { path: `/v1/customers/${randomUUID()}?q=${lost}`, headers: { 'X-Correlation-Id': lost } });
+    const line = await lineOf(lost);
+    assert.deepEqual([line.route, line.method, line.status, line.outcome], ['/v1/customers/{id}', 'GET', 401, 'NO_CREDENTIALS']);
+    const nowhere = randomUUID();
+    await request(server, { path: `/${canaryToken}`, headers: { 'X-Correlation-Id': nowhere } });
+    assert.equal((await lineOf(nowhere)).route, 'none');
+    for (const one of [id, refused, lost, nowhere])
+      assert.equal(server.lines.filter((logged) => logged.event === 'request' && logged.correlation_id === one).length, 1);
+    await ops(server, '/metrics');
+    assert.ok(!server.events('request').some((logged) => /metrics|livez|readyz/.test(logged.route)));
+  });
+
+  it('has a line for a request whose client left, without a status', async () => {
+    const id = randomUUID();
+    const leaver = await RawConnection.open(server);
+    leaver.send(rawPost('{', { headers: ['Content-Length: 1000', `X-Correlation-Id: ${id}`] }));
+    leaver.destroy();
+    const line = await server.line('of the request', (one) => one.event === 'request' && one.correlation_id === id);
+    assert.equal(line.outcome, 'incomplete');
+    assert.equal(line.status, undefined);
+  });
+
   it('tells nothing that the request brought: addresses, IPs, tokens, bodies', async () => {
     const user = await addUser(db);
     const headers = {
@@ -107,6 +141,13 @@ describe('the log', () => {
     assert.ok(quiet.lines.length < 15, JSON.stringify(quiet.lines));
     await probe(quiet, address('nobody'));
     await quiet.stop();
+  });
+
+  it('has no line for a request with RECLAIM_ACCESS_LOG=off', async (t) => {
+    const quiet = await serve(t, { database: db, env: { RECLAIM_ACCESS_LOG: 'off' } });
+    await probe(quiet, address('nobody'));
+    await quiet.stop();
+    assert.deepEqual(quiet.events('request'), []);
   });
 
   it('leaves out lines below RECLAIM_LOG_LEVEL', async (t) => {

@@ -29,6 +29,7 @@ const wrong = {
   RECLAIM_JWKS_FILE: ['/nowhere/jwks.json', '/dev/null'],
   RECLAIM_LOG_LEVEL: ['loud'],
   RECLAIM_MAX_CONNECTIONS: ['1', 'many'],
+  RECLAIM_CONNECTIONS_PER_NETWORK: ['0', 'many'],
   RECLAIM_DATABASE_CONNECTIONS: ['0', 'many'],
   RECLAIM_MAIL_FROM: ['nobody', 'a@', 'Reclaim <a@example.com', 'a b@example.com'],
   RECLAIM_RESEND_URL: ['api.example.com', 'http://api.example.com/emails', 'ftp://127.0.0.1/', 'smtp://127.0.0.1'],

@@ -55,37 +55,63 @@ static const struct route routes[] = {
 static const struct router router = {families, COUNT_OF(families), routes, COUNT_OF(routes)};
 static const struct http_policy policy = {0};
 
-static struct server *start(void)
+static const struct server_config standard = {.name = "public",
+                                              .address = "127.0.0.1:0",
+                                              .loops = 1,
+                                              .connections_max = 100,
+                                              .request_deadline_ns = 60 * NS_PER_S,
+                                              .idle_ns = 60 * NS_PER_S,
+                                              .router = &router,
+                                              .policy = &policy};
+
+static struct server *start_with(struct server_config config)
 {
     struct server *server = NULL;
     struct why why = {""};
-    const struct server_config config = {.name = "public",
-                                         .address = "127.0.0.1:0",
-                                         .loops = 1,
-                                         .connections_max = 100,
-                                         .request_deadline_ns = 60 * NS_PER_S,
-                                         .idle_ns = 60 * NS_PER_S,
-                                         .router = &router,
-                                         .policy = &policy};
     atomic_store(&waiting_count, 0);
     if (server_start(&config, &server, &why))
         fail_msg("%s", why.text);
     return server;
 }
 
-static int ask(const struct server *server, const char *path)
+static struct server *start(void)
+{
+    return start_with(standard);
+}
+
+/* From 127.0.0.`last`. */
+static int open_from(const struct server *server, int last)
 {
     struct sockaddr_in to = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    char request[128];
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + (uint32_t)last)};
     int64_t port;
     assert_int_equal(str_to_i64(str_of(strrchr(server_address(server), ':') + 1), 1, 65535, &port), OK);
     to.sin_port = htons((uint16_t)port);
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(fd >= 0);
+    assert_int_equal(bind(fd, (struct sockaddr *)&from, sizeof from), 0);
     assert_int_equal(connect(fd, (struct sockaddr *)&to, sizeof to), 0);
+    return fd;
+}
+
+static void send_request(int fd, const char *path)
+{
+    char request[128];
     int len = snprintf(request, sizeof request, "GET %s HTTP/1.1\r\nHost: example.com\r\n\r\n", path);
     assert_int_equal(send(fd, request, (size_t)len, MSG_NOSIGNAL), len);
+}
+
+static int ask(const struct server *server, const char *path)
+{
+    int fd = open_from(server, 1);
+    send_request(fd, path);
     return fd;
+}
+
+static void until_connections(const struct server *server, int count)
+{
+    while (server_read_state(server).connections != count)
+        (void)poll(NULL, 0, 1);
 }
 
 static void until_waiting(int count)
@@ -94,14 +120,35 @@ static void until_waiting(int count)
         (void)poll(NULL, 0, 1);
 }
 
-static void assert_answered(int fd)
+static void assert_status(int fd, const char *status)
 {
-    char bytes[16] = "";
+    char bytes[1024] = "";
     struct pollfd on = {fd, POLLIN, 0};
     assert_int_equal(poll(&on, 1, ANSWER_MS), 1);
     assert_true(recv(fd, bytes, sizeof bytes - 1, 0) > 0);
-    assert_memory_equal(bytes, "HTTP/1.1 200", 12);
+    assert_memory_equal(bytes, "HTTP/1.1 ", 9);
+    assert_memory_equal(bytes + 9, status, 3);
+}
+
+static void assert_answered(int fd)
+{
+    assert_status(fd, "200");
     close(fd);
+}
+
+static void assert_closed(int fd)
+{
+    char byte;
+    struct pollfd on = {fd, POLLIN, 0};
+    assert_int_equal(poll(&on, 1, ANSWER_MS), 1);
+    assert_true(recv(fd, &byte, 1, 0) <= 0);
+    close(fd);
+}
+
+static bool is_open(int fd)
+{
+    struct pollfd on = {fd, POLLIN, 0};
+    return poll(&on, 1, 0) == 0;
 }
 
 static void end(struct server *server)
@@ -141,12 +188,136 @@ static void a_handler_that_answers_others_is_not_taken_for_answered(void **state
     end(server);
 }
 
+static void a_full_server_closes_the_longest_idle_connection_for_a_new_one(void **state UNUSED)
+{
+    enum { MOST = 8 };
+    struct server_config config = standard;
+    config.connections_max = MOST;
+    struct server *server = start_with(config);
+    int fds[MOST];
+    for (int i = 0; i < MOST; i++) {
+        fds[i] = open_from(server, 1);
+        until_connections(server, i + 1);
+    }
+    /* The first has used its connection since: the second is idle for longest. */
+    send_request(fds[0], "/all");
+    assert_status(fds[0], "200");
+    assert_answered(ask(server, "/all"));
+    assert_closed(fds[1]);
+    for (int i = 2; i < MOST; i++)
+        assert_true(is_open(fds[i]));
+    send_request(fds[0], "/all");
+    assert_answered(fds[0]);
+    for (int i = 2; i < MOST; i++)
+        close(fds[i]);
+    end(server);
+}
+
+static void a_full_server_never_closes_connections_with_a_request_in_work_or_held(void **state UNUSED)
+{
+    enum { MOST = 8 };
+    struct server_config config = standard;
+    config.connections_max = MOST;
+    struct server *server = start_with(config);
+    int fds[MOST];
+    for (int i = 0; i < MOST; i++) {
+        fds[i] = ask(server, i % 2 ? "/wait" : "/wait-held");
+        until_waiting(i + 1);
+    }
+    /* No connection can be closed for them: they wait to be accepted until one ends. */
+    int late = ask(server, "/all"), idle = open_from(server, 1);
+    (void)poll(NULL, 0, 50);
+    assert_true(is_open(late));
+    close(fds[0]); /* the server notices when it answers */
+    for (int i = atomic_exchange(&waiting_count, 0); i > 0; i--)
+        reply_send(waiting[i - 1], 200);
+    for (int i = 1; i < MOST; i++)
+        assert_answered(fds[i]);
+    assert_answered(late);
+    close(idle);
+    end(server);
+}
+
+static void a_flood_of_idle_connections_keeps_nobody_from_being_served(void **state UNUSED)
+{
+    enum { MOST = 32, FLOOD = 300 };
+    struct server_config config = standard;
+    config.connections_max = MOST;
+    config.loops = 2;
+    struct server *server = start_with(config);
+    int fds[FLOOD];
+    for (int i = 0; i < FLOOD; i++) {
+        fds[i] = open_from(server, 1);
+        /* Half of them begin a request: that keeps no place either. */
+        if (i % 2)
+            assert_int_equal(send(fds[i], "GET /all HTTP/1.1\r\nX-A: ", 24, MSG_NOSIGNAL), 24);
+    }
+    for (int i = 0; i < 20; i++)
+        assert_answered(ask(server, "/all"));
+    for (int i = 0; i < FLOOD; i++)
+        close(fds[i]);
+    end(server);
+}
+
+static void a_network_has_no_more_connections_than_it_may(void **state UNUSED)
+{
+    struct server_config config = standard;
+    config.connections_per_network = 3;
+    config.counts_loopback = true;
+    struct server *server = start_with(config);
+    int fds[3];
+    for (int i = 0; i < 3; i++)
+        fds[i] = open_from(server, 2);
+    until_connections(server, 3);
+    assert_closed(open_from(server, 2));
+    int other = open_from(server, 3);
+    send_request(other, "/all");
+    assert_answered(other);
+    until_connections(server, 3);
+
+    close(fds[0]);
+    until_connections(server, 2);
+    fds[0] = open_from(server, 2);
+    for (int i = 0; i < 3; i++) {
+        send_request(fds[i], "/all");
+        assert_answered(fds[i]);
+    }
+    end(server);
+}
+
+static void loopback_and_trusted_proxies_have_as_many_as_they_open(void **state UNUSED)
+{
+    struct cidr proxy;
+    assert_int_equal(cidr_parse(STR("127.0.0.2"), &proxy), OK);
+    const struct http_policy trusting = {.proxies = &proxy, .proxy_count = 1};
+    for (int round = 0; round < 2; round++) {
+        struct server_config config = standard;
+        config.connections_per_network = 1;
+        config.counts_loopback = round == 1;
+        config.policy = &trusting;
+        struct server *server = start_with(config);
+        int fds[5];
+        for (int i = 0; i < 5; i++)
+            fds[i] = open_from(server, 2);
+        for (int i = 0; i < 5; i++) {
+            send_request(fds[i], "/all");
+            assert_answered(fds[i]);
+        }
+        end(server);
+    }
+}
+
 int main(void)
 {
     log_threshold(LOG_ERROR);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_answered_from_inside_another_handler_get_their_answers),
         cmocka_unit_test(a_handler_that_answers_others_is_not_taken_for_answered),
+        cmocka_unit_test(a_full_server_closes_the_longest_idle_connection_for_a_new_one),
+        cmocka_unit_test(a_full_server_never_closes_connections_with_a_request_in_work_or_held),
+        cmocka_unit_test(a_flood_of_idle_connections_keeps_nobody_from_being_served),
+        cmocka_unit_test(a_network_has_no_more_connections_than_it_may),
+        cmocka_unit_test(loopback_and_trusted_proxies_have_as_many_as_they_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
