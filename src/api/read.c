@@ -58,41 +58,6 @@ void read_one(struct request *rq, struct pool *pool, const struct statement *ask
     db_request_start(&r->db, pool);
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-/* The HTTP library leaves the escapes of paths and queries. */
-enum err query_text(struct request *rq, const char *name, struct str *ret)
-{
-    struct str raw = request_query(rq, name);
-    *ret = (struct str){NULL, 0};
-    if (!raw.at)
-        return OK;
-    char *text = arena_take(rq->arena, raw.len + 1);
-    size_t len = 0;
-    if (!text)
-        return ERR_FULL;
-    for (size_t at = 0; at < raw.len; at++) {
-        text[len] = raw.at[at];
-        if (raw.at[at] == '%') {
-            int high = at + 2 < raw.len ? hex_digit(raw.at[at + 1]) : -1;
-            int low = high >= 0 ? hex_digit(raw.at[at + 2]) : -1;
-            if (low < 0)
-                return ERR_INPUT;
-            text[len] = (char)(high * 16 + low);
-            at += 2;
-        }
-        len++;
-    }
-    *ret = (struct str){text, len};
-    return str_is_utf8(*ret) && !memchr(text, 0, len) ? OK : ERR_INPUT;
-}
-
 bool page_read(struct request *rq, struct page *ret)
 {
     struct str after = request_query(rq, "after"), limit = request_query(rq, "limit");

@@ -10,10 +10,6 @@
 void read_one(struct request *rq, struct pool *pool, const struct statement *ask, const char *id, const char *code,
               const char *message);
 
-/* A value of the query string with its %XX escapes decoded, of the request's arena. `ret` is absent when there is none.
- * ERR_INPUT: an escape is malformed, or the text is not UTF-8 without NUL. */
-enum err query_text(struct request *rq, const char *name, struct str *ret) MUST_CHECK;
-
 #define PAGE_BYTES 4194304
 /* The statement of a page: `rows` selects id and object, a text, in the order of id. Of large objects no more are read than
  * show that the page is full. */

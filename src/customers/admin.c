@@ -85,8 +85,8 @@ static bool query_read(struct request *rq, struct customers_query *ret)
         reply_refuse(rq, 400, "INVALID_HELD", "held is 1 for customers under legal hold, or 0 for all.");
         return false;
     }
-    enum err e = query_text(rq, "q", &text);
-    if (e == ERR_FULL) {
+    enum err e = request_query_text(rq, "q", &text);
+    if (e == ERR_MEMORY) {
         reply_fault(rq, e);
         return false;
     }

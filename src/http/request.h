@@ -46,7 +46,7 @@ struct request {
     const struct family *family;
     enum method method;
     struct str path;
-    struct str params[REQUEST_PARAMS_MAX]; /* the parts of the path that match {name} in the route */
+    struct str params[REQUEST_PARAMS_MAX]; /* the parts of the path that match {name} in the route, decoded */
     struct str body;                       /* valid until the handler returns: copy to the arena what is needed later */
     struct ip client;                      /* as seen by trusted proxies; never logged or stored in clear */
     char correlation_id[37];               /* the caller's, or generated */
@@ -61,9 +61,11 @@ struct request {
 
 /* A request header's value; absent when there is none. Only on the loop's thread, in the handler. */
 struct str request_header(const struct request *rq, const char *name);
-/* A value of the query string, with its escapes (query_text() of api/read.h decodes them); absent when there is none. Until
- * the reply is sent, on any thread. */
+/* A value of the query string, decoded, with a NUL behind it; absent when there is none. A value with a malformed escape is
+ * returned as it came: no number, id or word has a '%', so that what checks the value refuses it. */
 struct str request_query(const struct request *rq, const char *name);
+/* The same for free text. ERR_INPUT: an escape is malformed, or the text is not UTF-8 without NUL. */
+enum err request_query_text(const struct request *rq, const char *name, struct str *ret) MUST_CHECK;
 /* Zeroed memory for the work on a request: freed as soon as the reply is ready, so that a held reply needs little. NULL
  * when out of memory. */
 void *request_work(struct request *rq, size_t size) MUST_CHECK;

@@ -8,6 +8,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "http/access_log.h"
+#include "http/escapes.h"
 #include "http/loop.h"
 #include "http/reply.h"
 #include "http/strict.h"
@@ -44,12 +45,24 @@ struct str request_header(const struct request *rq, const char *name)
     return (struct str){value, value ? len : 0};
 }
 
-struct str request_query(const struct request *rq, const char *name)
+/* With its escapes, except that "+" is a space already. */
+static struct str raw_query(const struct request *rq, const char *name)
 {
     const char *value = NULL;
     size_t len = 0;
     MHD_lookup_connection_value_n(visit_of(rq)->connection, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value, &len);
     return (struct str){value, value ? len : 0};
+}
+
+enum err request_query_text(const struct request *rq, const char *name, struct str *ret)
+{
+    return escapes_decode(rq->arena, raw_query(rq, name), ret);
+}
+
+struct str request_query(const struct request *rq, const char *name)
+{
+    struct str decoded;
+    return request_query_text(rq, name, &decoded) == OK ? decoded : raw_query(rq, name);
 }
 
 void *request_work(struct request *rq, size_t size)
@@ -210,6 +223,14 @@ static enum MHD_Result queue_reply(struct visit *visit)
     return queued;
 }
 
+static bool decode_params(struct request *rq)
+{
+    for (size_t i = 0; i < REQUEST_PARAMS_MAX; i++)
+        if (escapes_decode(rq->arena, rq->params[i], &rq->params[i]))
+            return false;
+    return true;
+}
+
 /* Sends replies that do not depend on the body, or calls the route's handler. */
 static void dispatch(struct visit *visit)
 {
@@ -229,6 +250,9 @@ static void dispatch(struct visit *visit)
     } else if (visit->too_large) {
         rq->family->refuse(rq, 413);
         reply_send(rq, 413);
+    } else if (!decode_params(rq)) {
+        reply_refuse(rq, 400, "INVALID_PATH",
+                     "The address has a malformed escape: %XX stands for a byte of UTF-8 text.");
     } else {
         rq->hold = hold_draw(rq->route->hold, rq->arrived_ns);
         rq->body = buf_str(&visit->body);

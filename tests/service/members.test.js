@@ -221,6 +221,20 @@ describe('GET /v1/customers', () => {
     assert.deepEqual(idsOf(await list(server, `?q=${tag}&held=1&status=frozen`)), []);
 
     assertError(await list(server, '?held=yes'), 400, 'INVALID_HELD');
+    assert.deepEqual(idsOf(await list(server, `?q=${tag}+%6fne`)), [one.id], 'a space as +');
+    assert.deepEqual(idsOf(await list(server, `?q=${tag}&held=%31`)), [two.id]);
+    assert.deepEqual(idsOf(await list(server, `?q=${tag}&limit=%31&after=${all[0].replaceAll('-', '%2D')}`)), all.slice(1));
+    assert.deepEqual(idsOf(await list(server, `?q=${tag}&status=%61ctive`)), all);
+    for (const [query, code] of [
+      ['status=active%', 'INVALID_STATUS'],
+      ['held=%3', 'INVALID_HELD'],
+      ['limit=%zz1', 'INVALID_LIMIT'],
+      ['after=%00', 'INVALID_ID'],
+    ])
+      assertError(await list(server, `?${query}`), 400, code);
+    assert.equal((await call('GET', `/v1/customers/${one.id.replaceAll('-', '%2d')}`)).json.id, one.id);
+    for (const id of ['%zz', '%', `${one.id}%4`, '%ff%fe', '%00']) assertError(await call('GET', `/v1/customers/${id}`), 400, 'INVALID_PATH');
+    assertError(await call('GET', '/v1/customers/a%2Fb'), 400, 'INVALID_ID');
     assertError(await list(server, `?q=${'x'.repeat(401)}`), 400, 'INVALID_QUERY');
     for (const text of ['%ff%fe', '%zz', '%', '%4', 'a%00b']) assertError(await list(server, `?q=${text}`), 400, 'INVALID_QUERY');
     assert.equal((await list(server, `?q=${'x'.repeat(400)}`)).status, 200);
