@@ -8,19 +8,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "http/refusal.h"
 #include "http/strict.h"
 
 /* libmicrohttpd scans all suspended connections whenever one is resumed: a tick resumes several of them at a time. */
 #define RELEASE_TICK_NS (4 * NS_PER_MS)
 #define DEADLINE_TICK_NS (50 * NS_PER_MS)
 #define LOG_RETRY_MS 10
-/* Per connection, for the headers of a request and of its reply; large enough for bearer tokens. */
-#define CONNECTION_MEMORY ((size_t)16 * 1024)
-
-static void drop_message(void *context, const char *format, va_list arguments)
-{
-    (void)context, (void)format, (void)arguments; /* its messages may quote the request */
-}
 
 /* Paths are not unescaped: an escaped NUL must not end one, and no route has characters that need escaping. */
 static size_t leave_escapes(void *context, struct MHD_Connection *connection, char *path)
@@ -37,11 +31,12 @@ static struct MHD_Daemon *daemon_new(struct loop *loop)
         return NULL;
     struct MHD_Daemon *daemon = MHD_start_daemon(
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG, 0, peer_may_connect, loop, visit_handle, loop,
-        MHD_OPTION_EXTERNAL_LOGGER, drop_message, NULL, MHD_OPTION_LISTEN_SOCKET, listener, MHD_OPTION_CONNECTION_LIMIT,
-        (unsigned)loop->server->connections_per_loop, MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY,
-        MHD_OPTION_URI_LOG_CALLBACK, visit_first_line, loop, MHD_OPTION_UNESCAPE_CALLBACK, leave_escapes, NULL,
-        MHD_OPTION_NOTIFY_COMPLETED, visit_completed, loop, MHD_OPTION_NOTIFY_CONNECTION, peer_notify, loop,
-        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(config->idle_ns / NS_PER_S + 1), STRICT_OPTIONS, MHD_OPTION_END);
+        MHD_OPTION_EXTERNAL_LOGGER, refusal_notice, loop, MHD_OPTION_LISTEN_SOCKET, listener,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)loop->server->connections_per_loop, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        CONNECTION_MEMORY, MHD_OPTION_URI_LOG_CALLBACK, visit_first_line, loop, MHD_OPTION_UNESCAPE_CALLBACK,
+        leave_escapes, NULL, MHD_OPTION_NOTIFY_COMPLETED, visit_completed, loop, MHD_OPTION_NOTIFY_CONNECTION,
+        peer_notify, loop, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)(config->idle_ns / NS_PER_S + 1), STRICT_OPTIONS,
+        MHD_OPTION_END);
     if (!daemon)
         close(listener);
     loop->listener = listener;

@@ -36,6 +36,7 @@ struct peer {
     struct MHD_Connection *connection;
     struct peer *before, *behind; /* among those that keep the server waiting */
     struct ip ip;
+    const char *target; /* of a request whose head is incomplete, in the library's memory; NULL: none */
     int fd;
     bool waits, counted, closing;
 };
@@ -94,6 +95,12 @@ enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, c
                              const char *version, const char *data, size_t *data_len, void **visit_context);
 void visit_completed(void *context, struct MHD_Connection *connection, void **visit_context,
                      enum MHD_RequestTerminationCode how);
+
+/* For requests that are refused without the library's help; libmicrohttpd's callbacks do the same for all others. */
+struct visit *visit_new(struct loop *loop, struct MHD_Connection *connection, const char *url, const char *method);
+void visit_identify(struct visit *visit); /* correlation id, form of errors, route */
+void visit_count_answer(const struct request *rq);
+void visit_end(struct visit *visit);
 
 /* peer.c */
 enum MHD_Result peer_may_connect(void *context, const struct sockaddr *address, socklen_t len);

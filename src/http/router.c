@@ -97,6 +97,9 @@ void refuse_by_status(struct request *rq, int status)
     case 413:
         reply_error(rq, "TOO_LARGE", "The body is larger than 16 KiB.");
         return;
+    case 431:
+        reply_error(rq, "HEADERS_TOO_LARGE", "The request line and headers are larger than 14 KiB.");
+        return;
     default:
         reply_error(rq, "UNAVAILABLE", "Reclaim cannot answer right now. Please try again in a moment.");
         return;

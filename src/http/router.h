@@ -8,7 +8,7 @@
 struct family {
     const char *prefix; /* "/functions/v1/"; "/" matches all others */
     bool cors;
-    /* Writes the body of replies that the server itself sends: 400, 404, 405, 413, 503. */
+    /* Writes the body of replies that the server itself sends: 400, 404, 405, 413, 431, 503. */
     void (*refuse)(struct request *rq, int status);
     const void *context; /* for refuse() */
 };

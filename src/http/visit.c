@@ -10,6 +10,7 @@
 #include "http/access_log.h"
 #include "http/escapes.h"
 #include "http/loop.h"
+#include "http/refusal.h"
 #include "http/reply.h"
 #include "http/strict.h"
 
@@ -115,9 +116,11 @@ static struct ip client_of(struct visit *visit)
 /* A request has begun on a new or idle connection: its deadline counts from now. */
 void *visit_first_line(void *context, const char *uri, struct MHD_Connection *connection)
 {
-    (void)uri;
     const struct loop *loop = context;
-    peer_wait(peer_of(connection), loop->server->config.request_deadline_ns);
+    struct peer *peer = peer_of(connection);
+    peer_wait(peer, loop->server->config.request_deadline_ns);
+    if (peer)
+        peer->target = uri;
     return NULL; /* the handler's context: none yet */
 }
 
@@ -131,8 +134,7 @@ static struct str path_of(struct str target)
     return path ? (struct str){path, (size_t)(target.at + target.len - path)} : STR("/");
 }
 
-static struct visit *visit_new(struct loop *loop, struct MHD_Connection *connection, const char *url,
-                               const char *method)
+struct visit *visit_new(struct loop *loop, struct MHD_Connection *connection, const char *url, const char *method)
 {
     struct arena *arena = arena_new(ARENA_FIRST, ARENA_MAX);
     struct visit *visit = arena ? arena_take(arena, sizeof *visit) : NULL;
@@ -167,21 +169,25 @@ static void log_request(const struct visit *visit)
                                     .work_ns = held && answered ? visit->ready_ns - rq->arrived_ns : -1});
 }
 
-void visit_completed(void *context, struct MHD_Connection *connection, void **visit_context,
-                     enum MHD_RequestTerminationCode how)
+void visit_end(struct visit *visit)
 {
-    (void)how;
-    struct loop *loop = context;
-    struct visit *visit = *visit_context;
-    if (!visit)
-        return;
     buf_free(&visit->body);
     visit_work_done(visit);
     reply_make_final(&visit->rq);
     log_request(visit);
+    visit->loop->visits--;
     arena_free(visit->rq.arena);
+}
+
+void visit_completed(void *context, struct MHD_Connection *connection, void **visit_context,
+                     enum MHD_RequestTerminationCode how)
+{
+    (void)how;
+    const struct loop *loop = context;
+    if (!*visit_context)
+        return;
+    visit_end(*visit_context);
     *visit_context = NULL;
-    loop->visits--;
     peer_wait(peer_of(connection), loop->server->config.idle_ns);
 }
 
@@ -190,6 +196,13 @@ static _Thread_local const struct visit *in_handler;
 bool visit_is_in_handler(const struct visit *visit)
 {
     return in_handler == visit;
+}
+
+void visit_count_answer(const struct request *rq)
+{
+    char status[12];
+    snprintf(status, sizeof status, "%d", rq->reply.status);
+    counter_add(&answers, 1, route_name(rq), status);
 }
 
 static enum MHD_Result queue_reply(struct visit *visit)
@@ -215,9 +228,7 @@ static enum MHD_Result queue_reply(struct visit *visit)
 
     if (rq->hold.until_ns)
         histogram_observe(&lateness, (double)(visit->sent_ns - visit->release_ns) / (double)NS_PER_S);
-    char status[12];
-    snprintf(status, sizeof status, "%d", rq->reply.status);
-    counter_add(&answers, 1, route_name(rq), status);
+    visit_count_answer(rq);
     enum MHD_Result queued = MHD_queue_response(visit->connection, (unsigned)rq->reply.status, response);
     MHD_destroy_response(response);
     return queued;
@@ -297,17 +308,28 @@ static bool accepts_problem(struct str accept)
     return false;
 }
 
-static enum MHD_Result visit_began(struct visit *visit, const char *method, const char *version)
+void visit_identify(struct visit *visit)
 {
-    struct loop *loop = visit->loop;
     struct request *rq = &visit->rq;
     struct str given = request_header(rq, "X-Correlation-Id");
     if (str_is_uuid(given))
         request_correlate(rq, given);
     else
         random_uuid(rq->correlation_id);
-    visit->path_methods = router_find(loop->server->config.router, rq);
+    log_correlate(NULL); /* set again for the handler */
+    rq->wants_problem = accepts_problem(request_header(rq, "Accept"));
+    visit->path_methods = router_find(visit->loop->server->config.router, rq);
+}
 
+static enum MHD_Result visit_began(struct visit *visit, const char *method, const char *version)
+{
+    struct loop *loop = visit->loop;
+    struct request *rq = &visit->rq;
+    visit_identify(visit);
+    if (refusal_is_needed(visit->connection)) {
+        refusal_send(visit, 431);
+        return MHD_NO; /* closes the connection */
+    }
     if (!rq->path.at || !strict_accepts(visit->connection, method, version)) {
         visit->malformed = true;
         rq->arrived_ns = clock_ns();
@@ -316,7 +338,6 @@ static enum MHD_Result visit_began(struct visit *visit, const char *method, cons
         return queue_reply(visit);
     }
     rq->client = client_of(visit);
-    rq->wants_problem = accepts_problem(request_header(rq, "Accept"));
     peer_wait(peer_of(visit->connection), loop->server->config.request_deadline_ns);
     return MHD_YES;
 }
@@ -326,6 +347,9 @@ enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, c
 {
     struct visit *visit = *visit_context;
     if (!visit) {
+        struct peer *peer = peer_of(connection);
+        if (peer)
+            peer->target = NULL;
         visit = visit_new(context, connection, url, method);
         *visit_context = visit;
         return visit ? visit_began(visit, method, version) : MHD_NO;

@@ -199,6 +199,9 @@ void contract_family_refuse(struct request *rq, int status)
     case 413:
         contract_refuse_as(rq, contract, contract->malformed, status, "The request body is larger than 16 KiB.");
         return;
+    case 431:
+        contract_refuse_as(rq, contract, contract->malformed, status, "The request headers are larger than 14 KiB.");
+        return;
     case 503:
         contract_refuse_as(rq, contract, CLEANUP_FAULT, status, NULL);
         return;

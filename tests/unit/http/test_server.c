@@ -307,6 +307,87 @@ static void loopback_and_trusted_proxies_have_as_many_as_they_open(void **state 
     }
 }
 
+/* Sends the head and returns all that comes until the server closes the connection. */
+static const char *exchange(const struct server *server, const char *head)
+{
+    static char bytes[65536];
+    size_t len = 0;
+    int fd = open_from(server, 1);
+    assert_int_equal(send(fd, head, strlen(head), MSG_NOSIGNAL), strlen(head));
+    for (ssize_t got = 1; got > 0; len += got > 0 ? (size_t)got : 0) {
+        struct pollfd on = {fd, POLLIN, 0};
+        assert_int_equal(poll(&on, 1, ANSWER_MS), 1);
+        got = recv(fd, bytes + len, sizeof bytes - 1 - len, 0);
+    }
+    bytes[len] = '\0';
+    close(fd);
+    return bytes;
+}
+
+/* One answer in the form of the server's own refusals, of the length that it says, with nothing behind it. */
+static void assert_refused(const char *answer, const char *status, const char *code)
+{
+    char expected[64];
+    int64_t length = -1;
+    assert_memory_equal(answer, "HTTP/1.1 ", 9);
+    assert_memory_equal(answer + 9, status, 3);
+    const char *body = strstr(answer, "\r\n\r\n"), *field = strstr(answer, "Content-Length: ");
+    assert_true(body && field && field < body);
+    field += strlen("Content-Length: ");
+    assert_int_equal(str_to_i64((struct str){field, strcspn(field, "\r")}, 0, 10000, &length), OK);
+    assert_int_equal(strlen(body + 4), length);
+    (void)snprintf(expected, sizeof expected, "{\"error\":\"%s\",", code);
+    assert_memory_equal(body + 4, expected, strlen(expected));
+    assert_non_null(strstr(answer, "\r\nContent-Type: application/json\r\n"));
+    assert_non_null(strstr(answer, "\r\nX-Correlation-Id: "));
+    assert_non_null(strstr(answer, "\r\nConnection: close\r\n"));
+}
+
+static void heads_that_the_library_refuses_when_they_are_complete_get_one_answer_of_ours(void **state UNUSED)
+{
+    static char head[16384];
+    struct server *server = start();
+    int before = ask(server, "/wait"); /* others with an incomplete request, or one in work, are left alone */
+    until_waiting(1);
+    static const char half[] = "GET /all HTTP/1.1\r\nHost: a\r\nContent-Length: many\r\n";
+    int partial = open_from(server, 1);
+    assert_int_equal(send(partial, half, sizeof half - 1, MSG_NOSIGNAL), sizeof half - 1);
+    until_connections(server, 2);
+    static const char *const lengths[] = {"many", "-1", "+5", "0x10", "5, 5", "", "5 5"};
+    for (size_t i = 0; i < COUNT_OF(lengths); i++) {
+        (void)snprintf(head, sizeof head, "POST /all HTTP/1.1\r\nHost: a\r\nContent-Length: %s\r\n\r\n{}", lengths[i]);
+        assert_refused(exchange(server, head), "400", "BAD_REQUEST");
+    }
+    assert_refused(
+        exchange(server, "POST /all HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999999\r\n\r\n{}"), "413",
+        "TOO_LARGE");
+    int len = snprintf(head, sizeof head, "GET /all HTTP/1.1\r\nHost: a\r\nCookie: a=");
+    memset(head + len, 'x', 9000);
+    (void)snprintf(head + len + 9000, 8, "\r\n\r\n");
+    assert_refused(exchange(server, head), "431", "HEADERS_TOO_LARGE");
+    close(partial);
+    assert_answered(ask(server, "/all"));
+    assert_answered(before);
+    end(server);
+}
+
+/* From heads that leave room for an answer to those that do not: each has one. */
+static void a_head_of_any_size_gets_an_answer(void **state UNUSED)
+{
+    static char head[20000];
+    struct server *server = start();
+    for (int size = 12000; size < 17000; size += 100) {
+        int len = snprintf(head, sizeof head, "GET /all HTTP/1.1\r\nHost: a\r\nConnection: close\r\nX-Long: ");
+        memset(head + len, 'x', (size_t)(size - len - 4));
+        (void)snprintf(head + size - 4, 8, "\r\n\r\n");
+        const char *answer = exchange(server, head);
+        if (strncmp(answer, "HTTP/1.1 ", 9) != 0)
+            fail_msg("no answer to a head of %d bytes", size);
+        assert_true(strncmp(answer + 9, "200", 3) == 0 || strncmp(answer + 9, "431", 3) == 0);
+    }
+    end(server);
+}
+
 int main(void)
 {
     log_threshold(LOG_ERROR);
@@ -317,6 +398,8 @@ int main(void)
         cmocka_unit_test(a_full_server_never_closes_connections_with_a_request_in_work_or_held),
         cmocka_unit_test(a_flood_of_idle_connections_keeps_nobody_from_being_served),
         cmocka_unit_test(a_network_has_no_more_connections_than_it_may),
+        cmocka_unit_test(heads_that_the_library_refuses_when_they_are_complete_get_one_answer_of_ours),
+        cmocka_unit_test(a_head_of_any_size_gets_an_answer),
         cmocka_unit_test(loopback_and_trusted_proxies_have_as_many_as_they_open),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
