@@ -49,6 +49,24 @@ export async function addCustomer(db, { password = true, sso = false, owner = tr
   return { ...customer, user };
 }
 
+/** Text in every personal column, each marked; `found` in erasure.js searches for the mark. */
+const personalColumns = (mark) => ({
+  name: `Name ${mark}`,
+  detail: `Detail ${mark}`,
+  phone_number: `+1555${parseInt(mark, 16)}`,
+  address: `${mark} Street`,
+  webhook_method: 'POST',
+  webhook_uri: `https://hook-${mark}.example.com/`,
+});
+
+/** A customer with all personal columns; its `strings` must not be found once it is deleted. */
+export async function addMarkedCustomer(db, given = {}) {
+  const mark = randomBytes(5).toString('hex');
+  const customer = await addCustomer(db, { ...personalColumns(mark), ...given });
+  const strings = [mark, String(parseInt(mark, 16)), customer.email, customer.user.email].filter(Boolean);
+  return Object.assign(customer, { mark, strings });
+}
+
 export async function addBillingAccount(db, customer, { balance = 1_000_000, ...given } = {}) {
   const account = { id: randomUUID(), customer_id: customer.id, balance_micros: balance, ...given };
   const columns = Object.keys(account);

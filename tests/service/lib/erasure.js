@@ -1,9 +1,9 @@
 // Deletion of customers over the API and the command line: deleting, legal holds, expiry, participants.
 
 import assert from 'node:assert/strict';
-import { randomBytes, randomUUID } from 'node:crypto';
+import { randomUUID } from 'node:crypto';
 
-import { addBillingAccount, addCustomer, addKey, asAdmin, freeze } from './customers.js';
+import { addBillingAccount, addKey, addMarkedCustomer, asAdmin, freeze } from './customers.js';
 import { ops, request } from './http.js';
 import { parseMetrics } from './prometheus.js';
 import { run } from './reclaim.js';
@@ -80,21 +80,10 @@ export async function fillServices(db, customer, rows = 2, names = services) {
 
 /** A customer with every kind of data; `strings` must not be found afterwards. */
 export async function addPerson(scope, db, given = {}) {
-  const mark = randomBytes(4).toString('hex');
-  const customer = await addCustomer(db, {
-    name: `Name ${mark}`,
-    detail: `Detail ${mark}`,
-    phone_number: `+1555${parseInt(mark, 16)}`,
-    address: `${mark} Street`,
-    webhook_method: 'POST',
-    webhook_uri: `https://hook-${mark}.example.com/`,
-    ...given,
-  });
-  customer.account = await addBillingAccount(db, customer, { name: `Account ${mark}` });
+  const customer = await addMarkedCustomer(db, given);
+  customer.account = await addBillingAccount(db, customer, { name: `Account ${customer.mark}` });
   customer.key = await addKey(scope, db, customer);
-  await db.query(`update reclaim.access_keys set name = $2 where customer_id = $1`, [customer.id, `Key ${mark}`]);
-  customer.mark = mark;
-  customer.strings = [mark, String(parseInt(mark, 16)), customer.email, customer.user.email];
+  await db.query(`update reclaim.access_keys set name = $2 where customer_id = $1`, [customer.id, `Key ${customer.mark}`]);
   return customer;
 }
 

@@ -1,4 +1,4 @@
-// The core story: a sign-up that is cleaned up, then a customer that is frozen, refused, recovered, frozen again, and
+// The core story: a registration that broke is cleaned up (registration.js), then a customer that is frozen, refused, recovered, frozen again, and
 // deleted when its grace is over. The same in every world, and so are its promises.
 
 import assert from 'node:assert/strict';
@@ -6,19 +6,17 @@ import { it } from 'node:test';
 
 import { balanceOf, charge, newReference, showSubscription } from '../../service/lib/billing.js';
 import { begin, over } from '../../service/lib/calls.js';
-import { requestCode, validate } from '../../service/lib/cleanup.js';
 import { asKey, asUser, auditOf, eventsOf, rowOf, show } from '../../service/lib/customers.js';
 import { deleted, erased, frozenSince } from '../../service/lib/erasure.js';
 import { gate } from '../../service/lib/gate.js';
 import { probe } from '../../service/lib/http.js';
-import { addUser } from '../../service/lib/people.js';
 import { until } from '../../service/lib/stage.js';
 import { assertInvariants } from './invariants.js';
 import { layersAgree } from './layers.js';
+import { registrationStory } from './registration.js';
 import { actors, freezes, frozenBy, isAnswered, recovers } from './ways.js';
 import { addSubject } from './world.js';
 
-const codeIn = ({ text }) => text.match(/^ {4}(\S+)\r?$/m)?.[1];
 const typesOf = async (db, customer) => (await eventsOf(db, customer)).map(({ type }) => type);
 
 const mailTo = (world, address, subject, count) =>
@@ -79,16 +77,7 @@ async function isFrozen(world, customer, { way, call, count }) {
 export function coreStory(worldOf, { first, second }) {
   let customer, call;
 
-  it('a sign-up that was never finished is found, cleaned up with a mailed code, and its address is free again', async () => {
-    const world = worldOf();
-    const orphan = await addUser(world.db);
-    assert.equal((await probe(world.server, orphan.email)).json.data.isOrphaned, true);
-    assert.equal((await requestCode(world.server, orphan.email)).status, 200);
-    const code = codeIn(await until('the code', async () => (await world.mails(orphan.email)).at(-1)));
-    const cleaned = await validate(world.server, orphan.email, code);
-    assert.equal(cleaned.status, 200, cleaned.body);
-    assert.equal((await probe(world.server, orphan.email)).json.data.status, 'not_registered');
-  });
+  registrationStory(worldOf);
 
   it('an active customer passes every gate, calls and is charged', async () => {
     customer = await addSubject(worldOf());
@@ -138,7 +127,7 @@ export function coreStory(worldOf, { first, second }) {
     assert.deepEqual({ action: log.action, actor: log.actor, outcome: log.outcome }, { action: 'expire', actor: 'system', outcome: 'done' });
   });
 
-  it('and nothing is left of it: no connection, no work, no warning, nothing personal', async () => {
+  it('and nothing is left of it: no connection, no busy thread, no work, no warning, nothing personal', async () => {
     const world = worldOf();
     await world.during('end', () => {});
     await assertInvariants(world, [customer]);

@@ -1,9 +1,7 @@
 // A world: a database, instances of Reclaim on it, its command line, and where its mails arrive. Each file of
 // tests/worlds makes one and tells the core story in it (lib/story.js).
 
-import { randomBytes } from 'node:crypto';
-
-import { addBillingAccount, addCustomer, env } from '../../service/lib/customers.js';
+import { addBillingAccount, addMarkedCustomer, env } from '../../service/lib/customers.js';
 import { connectTo, postmasterOf } from '../../service/lib/embedded.js';
 import { FakeProvider } from '../../service/lib/fake-provider.js';
 import { addKeys } from '../../service/lib/gate.js';
@@ -21,6 +19,9 @@ export class World {
   expectedWarnings = []; // patterns of events
   mayName = []; // patterns of tables that may name deleted customers
   mayCount = () => true; // whether an instance answers
+  contract = 'cleanup-v1';
+  registered = []; // users of the story, whose addresses only auth.users may have
+  secrets = []; // mailed codes, which nothing may have
 
   constructor(stage, given) {
     this.stage = stage;
@@ -30,6 +31,11 @@ export class World {
   /** The instance that is asked. */
   get server() {
     return this.servers[0];
+  }
+
+  /** Another instance where there are several. */
+  get another() {
+    return this.servers.at(-1);
   }
 
   /** Plain SQL of other programs. */
@@ -86,25 +92,15 @@ export async function demoWorld(scope) {
  */
 export async function addSubject(world, given = {}) {
   const { db } = world;
-  const mark = randomBytes(5).toString('hex');
-  const subject = await addCustomer(db, {
-    name: `Name ${mark}`,
-    detail: `Detail ${mark}`,
-    phone_number: `+1555${parseInt(mark, 16)}`,
-    address: `${mark} Street`,
-    webhook_method: 'POST',
-    webhook_uri: `https://hook-${mark}.example.com/`,
-    ...given,
-  });
-  const held = await addBillingAccount(db, subject, { name: `Held ${mark}`, status: 'frozen', hold_reasons: ['disputed'] });
-  const account = await addBillingAccount(db, subject, { name: `Account ${mark}` });
+  const subject = await addMarkedCustomer(db, given);
+  const held = await addBillingAccount(db, subject, { name: `Held ${subject.mark}`, status: 'frozen', hold_reasons: ['disputed'] });
+  const account = await addBillingAccount(db, subject, { name: `Account ${subject.mark}` });
   const [subscription] = await db.query(
     `insert into reclaim.billing_subscriptions (billing_account_id, amount_micros, period_seconds, next_charge_at)
      values ($1, 100, 2592000, clock_timestamp() + interval '20 days') returning id`,
     [account.id],
   );
   const [key] = await addKeys(db, [subject]);
-  await db.query('update reclaim.access_keys set name = $2 where customer_id = $1', [subject.id, `Key ${mark}`]);
-  const strings = [mark, String(parseInt(mark, 16)), subject.email, subject.user.email].filter(Boolean);
-  return Object.assign(subject, { mark, held, account, subscription, key, strings });
+  await db.query('update reclaim.access_keys set name = $2 where customer_id = $1', [subject.id, `Key ${subject.mark}`]);
+  return Object.assign(subject, { held, account, subscription, key });
 }
