@@ -13,28 +13,16 @@ import { addCompany, addUser } from './lib/people.js';
 import { repository } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
+import { addDocumentedRoles } from './lib/roles.js';
 import { Stage } from './lib/stage.js';
 
 const stage = new Stage();
 let db, as, server, provider;
 
-/** The blocks of SQL in the section, in order: before the first migration, after it, and as the users' owner. */
-function statements() {
-  const page = fs.readFileSync(path.join(repository, 'docs/security.md'), 'utf8');
-  const section = page.slice(page.indexOf('## A role with few privileges')).split('\n### ')[0];
-  return [...section.matchAll(/```sql\n(.*?)```/gs)].map(([, sql]) => sql);
-}
-
 before(async () => {
   const cluster = await Cluster.create(stage);
   db = await cluster.database(stage);
-  const [first, then, last] = statements();
-  as = (role) => db.url.replace('postgres@', `${role}@`);
-  await db.query(first.replaceAll('app', `"${db.name}"`));
-  const migrated = await run(stage, ['migrate'], { database: as('reclaim_owner') });
-  assert.equal(migrated.code, 0, migrated.stderr);
-  await db.query(`set role reclaim_owner; ${then}; reset role`);
-  await db.query(last);
+  as = await addDocumentedRoles(stage, db);
   provider = await FakeProvider.start(stage, 'resend');
   server = await serve(stage, { database: as('reclaim'), env: { ...env, ...provider.env, RECLAIM_MIGRATE: 'off' } });
 });

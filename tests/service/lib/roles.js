@@ -1,5 +1,39 @@
 // Roles that are no superusers, as a team gives them to Reclaim.
 
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+
+import { repository } from './place.js';
+import { run } from './reclaim.js';
+
+const blocksOf = (text) => [...text.matchAll(/```sql\n(.*?)```/gs)].map(([, sql]) => sql);
+
+/**
+ * The statements of docs/security.md, section «A role with few privileges»: before the first migration, after it, as the
+ * users' owner; those for Supabase's tables; the policies.
+ */
+export function documentedStatements() {
+  const page = fs.readFileSync(path.join(repository, 'docs/security.md'), 'utf8');
+  const [section] = page.slice(page.indexOf('## A role with few privileges')).split('\n## ');
+  const [roles, ...parts] = section.split('\n### ');
+  const blocksUnder = (title) => blocksOf(parts.find((part) => part.startsWith(title)));
+  const [before, after, owner] = blocksOf(roles);
+  return { before, after, owner, supabase: blocksUnder('More of it on Supabase'), policies: blocksUnder('Row security') };
+}
+
+/** Makes the documented roles, migrates as the one and grants to the other; the URL to connect as either. */
+export async function addDocumentedRoles(scope, db) {
+  const { before, after, owner } = documentedStatements();
+  const as = (role) => db.url.replace('postgres@', `${role}@`);
+  await db.query(before.replaceAll('app', `"${db.name}"`));
+  const migrated = await run(scope, ['migrate'], { database: as('reclaim_owner') });
+  assert.equal(migrated.code, 0, migrated.stderr);
+  await db.query(`set role reclaim_owner; ${after}; reset role`);
+  await db.query(owner);
+  return as;
+}
+
 /** A role that may do all that serving takes and is subject to row security, on a migrated database; the URL to connect as it. */
 export async function addServingRole(db, name) {
   await db.query(

@@ -49,23 +49,24 @@ export class World {
   }
 }
 
-/** A database with a provider of mails; `instances` of Reclaim on it. */
+/** A database with a provider of mails; `instances` of Reclaim on it. `prepare` may return settings for them and for commands. */
 export async function databaseWorld(scope, { instances = 1, prepare, auth, env: more = {}, ...given } = {}) {
   const stage = stageOf(scope);
   const cluster = await Cluster.create(stage);
   const db = await cluster.database(stage, { auth });
-  await prepare?.(db);
   const provider = await FakeProvider.start(stage, 'resend');
-  const all = { ...settings, ...provider.env, ...more };
+  const common = { ...provider.env, ...(await prepare?.(db, cluster)) };
+  const all = { ...settings, ...common, ...more };
   const startOne = () => serve(stage, { database: db, env: all });
   const servers = [await startOne()]; // the first migrates
   servers.push(...(await Promise.all(Array.from({ length: instances - 1 }, startOne))));
   return new World(stage, {
     cluster,
     db,
+    provider,
     servers,
     startOne,
-    run: (args) => run(stage, args, { database: db, env: provider.env }),
+    run: (args) => run(stage, args, { database: db, env: common }),
     mails: (address) => provider.mailsTo(address).map(({ mail }) => mail),
     ...given,
   });

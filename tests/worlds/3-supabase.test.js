@@ -1,0 +1,147 @@
+// World 3: Supabase Auth's full schema, the roles with few privileges as docs/security.md writes them, row security on for
+// every table; and the same with policies that leave Reclaim out, where it must say so and delete nobody.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { assertDeleted, assertRefused, isThere, mailedCode, requestCode, validate } from '../service/lib/cleanup.js';
+import { probe } from '../service/lib/http.js';
+import { addCompany, addUser } from '../service/lib/people.js';
+import { serve } from '../service/lib/reclaim.js';
+import { addDocumentedRoles, documentedStatements } from '../service/lib/roles.js';
+import { Stage } from '../service/lib/stage.js';
+import { coreStory } from './lib/story.js';
+import { databaseWorld } from './lib/world.js';
+
+/** The page says «one on the other tables of auth named above»: those on which `reclaim` has privileges. */
+const otherPolicies = `do $$
+  declare named regclass;
+  begin
+    for named in select c.oid from pg_class c where c.relnamespace = 'auth'::regnamespace and c.relkind = 'r' and has_any_column_privilege('reclaim', c.oid, 'select')
+      and not exists (select from pg_policy p where p.polrelid = c.oid and 'reclaim'::regrole = any (p.polroles)) loop
+      execute format('create policy reclaim_all on %s for all to reclaim using (true)', named);
+    end loop;
+  end $$`;
+
+const checked = ['auth.users', 'public.companies', 'public.company_admins'];
+
+/** Every table of auth and public has row security, and the documented policies. */
+async function asDocumented(scope, db) {
+  const as = await addDocumentedRoles(scope, db);
+  const { supabase, policies } = documentedStatements();
+  await db.query('alter table public.companies enable row level security; alter table public.company_admins enable row level security');
+  for (const sql of [...supabase, ...policies, otherPolicies]) await db.query(sql);
+  const open = await db.query(`select oid::regclass::text as name from pg_class
+    where relnamespace in ('auth'::regnamespace, 'public'::regnamespace) and relkind = 'r' and not relrowsecurity`);
+  assert.deepEqual(open, []);
+  return { RECLAIM_DATABASE_URL: as('reclaim'), RECLAIM_MIGRATE: 'off' };
+}
+
+describe('on Supabase Auth’s schema, with few privileges and row security everywhere', () => {
+  const stage = new Stage();
+  let world, reach;
+  before(async () => {
+    world = await databaseWorld(stage, {
+      auth: 'supabase',
+      async prepare(db) {
+        reach = await asDocumented(stage, db);
+        return reach;
+      },
+    });
+  });
+  after(() => stage.end());
+
+  it('the doctor has nothing to say against it', async () => {
+    const { code, stdout, stderr } = await world.run(['doctor']);
+    assert.doesNotMatch(stdout, /FAIL|row-level security hides/);
+    assert.equal(code, 0, stdout + stderr);
+  });
+
+  coreStory(() => world, { first: 'owner', second: 'cli' });
+
+  describe('then with policies for other roles only', () => {
+    const orphan = {}, owner = {};
+    let code;
+
+    before(async () => {
+      const { db, server, provider } = world;
+      Object.assign(orphan, await addUser(db));
+      Object.assign(owner, await addUser(db, { confirmed: '2025-10-02T00:00:00Z' }));
+      await addCompany(db, owner);
+      code = await mailedCode(server, provider, orphan.email);
+      await db.query('create role product');
+    });
+
+    /** While `act` runs, the tables show their rows to another role alone, as `policies` replaced by `instead` says. */
+    async function whileHidden(tables, act, instead = 'for all to product') {
+      const { db } = world;
+      const kept = await db.query(
+        `select format('%I.%I', schemaname, tablename) as name, policyname as policy, cmd, roles::text[] as roles, qual from pg_policies
+         where format('%s.%s', schemaname, tablename) = any ($1) and 'reclaim' = any (roles::text[])`,
+        [tables],
+      );
+      for (const { name, policy } of kept) await db.query(`drop policy ${policy} on ${name}`);
+      for (const name of tables) await db.query(`create policy instead on ${name} ${instead} using (true)`);
+      try {
+        await act();
+      } finally {
+        for (const name of tables) await db.query(`drop policy instead on ${name}`);
+        for (const { name, policy, cmd, roles, qual } of kept) await db.query(`create policy ${policy} on ${name} for ${cmd} to ${roles} using (${qual})`);
+      }
+    }
+
+    async function doctorNames(tables) {
+      const { code: exit, stdout } = await world.run(['doctor']);
+      assert.equal(exit, 1, stdout);
+      for (const table of tables) assert.match(stdout.replaceAll('"', ''), new RegExp(`FAIL.*row-level security hides rows of ${table.replace('.', '\\.')}`));
+    }
+
+    async function nobodyIsCleanedUp() {
+      const { server, contract, db } = world;
+      for (const user of [orphan, owner]) assertRefused(await requestCode(server, user.email), contract, '006');
+      assertRefused(await validate(server, orphan.email, code), contract, '006');
+      for (const user of [orphan, owner]) assert.equal(await isThere(db, user), true);
+    }
+
+    it('users that are hidden are not called unregistered, and not cleaned up', async () => {
+      await whileHidden(['auth.users'], async () => {
+        for (const user of [orphan, owner]) assert.equal((await probe(world.server, user.email)).status, 503);
+        await nobodyIsCleanedUp();
+        await doctorNames(['auth.users']);
+      });
+    });
+
+    for (const table of ['public.companies', 'public.company_admins'])
+      it(`while ${table} is hidden nobody is called an orphan or cleaned up`, async () => {
+        await whileHidden([table], async () => {
+          const { json } = await probe(world.server, orphan.email);
+          assert.deepEqual([json.data.hasCompanyData, json.data.isOrphaned], [null, null]);
+          await nobodyIsCleanedUp();
+          await doctorNames([table]);
+        });
+      });
+
+    it('a server that starts then says which tables', async (t) => {
+      await whileHidden(checked, async () => {
+        const started = await serve(t, { env: { ...reach, ...world.provider.env }, wait: 'nothing' });
+        await started.line('ready', ({ event }) => event === 'ready');
+        const said = started.lines.filter(({ level }) => level === 'warn').map(({ why }) => why.replaceAll('"', '')).join('\n');
+        for (const table of checked) assert.match(said, new RegExp(`row-level security hides rows of ${table.replace('.', '\\.')} `));
+        await doctorNames(checked);
+      });
+    });
+
+    it('a policy that only shows users is not enough: their code is answered as a fault, not as unknown', async () => {
+      await whileHidden(['auth.users'], async () => {
+        assert.equal((await probe(world.server, orphan.email)).json.data.isOrphaned, true);
+        assertRefused(await validate(world.server, orphan.email, code), world.contract, '006');
+        await doctorNames(['auth.users']);
+      }, 'for select to reclaim');
+      assert.equal(await isThere(world.db, orphan), true);
+    });
+
+    it('and with the documented policies back the code that was mailed before works', async () => {
+      assertDeleted(await validate(world.server, orphan.email, code), world.contract, orphan);
+    });
+  });
+});
