@@ -28,14 +28,21 @@ export class World {
     Object.assign(this, given);
   }
 
+  front; // what stands before the instances and is asked instead
+
   /** The instance that is asked. */
   get server() {
-    return this.servers[0];
+    return this.front ?? this.servers[0];
   }
 
   /** Another instance where there are several. */
   get another() {
-    return this.servers.at(-1);
+    return this.front ?? this.servers.at(-1);
+  }
+
+  /** Where credentials are shown. */
+  get gates() {
+    return [...this.servers.filter(this.mayCount), ...(this.front ? [this.front] : [])];
   }
 
   /** Plain SQL of other programs. */
