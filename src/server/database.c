@@ -371,3 +371,16 @@ enum err database_check_row_security(struct pg *pg, const struct ownership_colum
     }
     return OK;
 }
+
+static void log_finding(void *context, const struct finding *finding)
+{
+    (void)context;
+    log_warn("the database is not as it should be", F_STR("why", finding->sentence));
+}
+
+void database_warn_of_hidden_rows(struct pg *pg, const struct ownership_column *columns, size_t count)
+{
+    struct why why = {""};
+    if (database_check_row_security(pg, columns, count, log_finding, NULL, &why))
+        log_finding(NULL, &(struct finding){SEVERITY_WARNING, why.text});
+}

@@ -73,6 +73,9 @@ enum err database_check_keys(struct pg *pg, const struct orphan_statements *orph
 enum err database_check_row_security(struct pg *pg, const struct ownership_column *columns, size_t count,
                                      finding_handler *each, void *context, struct why *why) MUST_CHECK;
 
+/* Logs what that finds: requests that meet hidden rows are refused one by one, so the operator hears of it at start. */
+void database_warn_of_hidden_rows(struct pg *pg, const struct ownership_column *columns, size_t count);
+
 #define DATABASE_DEADLINE_NS (30 * NS_PER_S)
 
 #endif

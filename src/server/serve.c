@@ -316,20 +316,6 @@ static enum err open_features(struct app *app, const char *url, const char *dire
     return shifts_start(&app->shifts, direct, app->leader, customers_last_mail_key(&app->routes.customers), why);
 }
 
-static void log_finding(void *context, const struct finding *finding)
-{
-    (void)context;
-    log_warn("the database is not as it should be", F_STR("why", finding->sentence));
-}
-
-/* Requests that meet hidden rows are refused one by one: the operator should know before they come. */
-static void warn_of_hidden_rows(struct pg *pg, const struct setting_columns *ownership)
-{
-    struct why why = {""};
-    if (database_check_row_security(pg, ownership->at, ownership->count, log_finding, NULL, &why))
-        log_finding(NULL, &(struct finding){SEVERITY_WARNING, why.text});
-}
-
 /* Connects, migrates and checks the database before requests use it. ERR_CLOSED and ERR_TIMEOUT: try again later. */
 static enum err bring_database_up(struct app *app, struct why *why)
 {
@@ -346,7 +332,7 @@ static enum err bring_database_up(struct app *app, struct why *why)
     if ((e = database_check_statements(pg, &app->orphans, why)) ||
         (e = database_guard_ownership(pg, s->ownership.at, s->ownership.count, &app->orphans, why)))
         return e;
-    warn_of_hidden_rows(pg, &s->ownership);
+    database_warn_of_hidden_rows(pg, s->ownership.at, s->ownership.count);
     if (s->switch_rpc_url &&
         (e = switches_record_setting(pg, s->switch_rpc_url, clock_ns() + DATABASE_DEADLINE_NS, why)))
         return e;

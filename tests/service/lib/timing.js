@@ -194,7 +194,7 @@ const addMany = (db, count) =>
   );
 
 /** An unknown code, with unlimited tries. */
-const addCode = (db, user, expires) =>
+export const addCode = (db, user, expires) =>
   db.query(
     `insert into reclaim.verification_codes (email_hash, user_id, code_hash, code_salt, expires_at, tries, log_id)
      values ($1, $2, $3, $4, now() + $5::interval, -1000000, 0)`,
