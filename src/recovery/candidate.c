@@ -31,6 +31,18 @@ void candidate_unlocked(struct flow *f)
     f->locked = false;
 }
 
+int candidate_lock_ms(const struct flow *f)
+{
+    const struct hold *hold = &f->rq->hold;
+    if (!hold->until_ns)
+        return CLEANUP_LOCK_MOST_MS;
+    int64_t now = clock_ns(), end = hold_release_ns(hold, now) - hold->step_ns / 5;
+    while (end - now < CLEANUP_LOCK_LEAST_MS * NS_PER_MS)
+        end += hold->step_ns;
+    int64_t ms = (end - now) / NS_PER_MS;
+    return ms < CLEANUP_LOCK_MOST_MS ? (int)ms : CLEANUP_LOCK_MOST_MS;
+}
+
 bool candidate_lock_denied(const struct pg_call *calls, size_t count)
 {
     for (size_t i = 0; i < count; i++)

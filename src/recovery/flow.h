@@ -17,9 +17,10 @@ struct tx;
 
 /* The most a step's transaction, and with it the address's lock, may last. */
 #define FLOW_NS (30 * NS_PER_S)
-/* The most a step waits for a lock that another program holds: the product's rows and tables must not keep a connection of
+/* How long a step waits for a lock that another program holds: the product's rows and tables must not keep a connection of
  * this pool waiting. */
-#define CLEANUP_LOCK_MS 500
+#define CLEANUP_LOCK_MOST_MS 500
+#define CLEANUP_LOCK_LEAST_MS 100
 
 /* How a step ended: one of the contract's errors, or */
 enum outcome { CODE_SENT = 100, USER_DELETED };
@@ -75,6 +76,9 @@ struct pg_call candidate_try_lock(const struct flow *f);
 /* Counts the lock as held; candidate_unlocked() when the step is over. */
 void candidate_locked(struct flow *f);
 void candidate_unlocked(struct flow *f);
+/* For tx_wait_for_locks: ends before a release of the answer, a fifth of the hold in reserve, so that the time of a 009 does
+ * not tell that a row was locked. */
+int candidate_lock_ms(const struct flow *f);
 /* Whether one of the calls failed because a lock was not granted. */
 bool candidate_lock_denied(const struct pg_call *calls, size_t count);
 /* Reads the row of orphan_statements.candidate: the user, and whether it may be deleted. */

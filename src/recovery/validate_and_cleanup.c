@@ -24,7 +24,7 @@ enum err validate_and_cleanup(struct flow *f, struct pg *pg)
         return flow_refuse(f, pg, NULL, who.refusal);
 
     AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
-    tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
+    tx_wait_for_locks(tx, candidate_lock_ms(f));
     if ((e = lock_and_read(f, tx, &who)) || (!who.refusal && (e = delete_orphan(f, tx, &who))))
         return e;
     if (f->blocked)
@@ -60,7 +60,7 @@ static enum err prove(struct flow *f, struct pg *pg, int *ret_refusal)
     };
     const struct pg_call *taken = &calls[1];
     AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
-    tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
+    tx_wait_for_locks(tx, candidate_lock_ms(f));
     enum err e = tx_commit(tx, calls, COUNT_OF(calls));
     if (candidate_lock_denied(calls, COUNT_OF(calls))) {
         *ret_refusal = CLEANUP_BUSY;

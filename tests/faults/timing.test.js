@@ -11,7 +11,7 @@ import { FakeProvider } from '../service/lib/fake-provider.js';
 import { Cluster } from '../service/lib/postgres.js';
 import { serve } from '../service/lib/reclaim.js';
 import { Stage } from '../service/lib/stage.js';
-import { crowd, differences, measure, slowly, someCleanup, someProbe, summary, timingPeople } from '../service/lib/timing.js';
+import { crowd, differences, manyConnections, measure, slowly, someCleanup, someProbe, summary, timingPeople } from '../service/lib/timing.js';
 
 const answers = Number(process.env.TIMING_ANSWERS ?? 2000);
 const most = Number(process.env.TIMING_MOST ?? 5 * answers);
@@ -48,7 +48,7 @@ function timed(step, holdMs, hold, crowdHold, crowdBytes) {
       const db = await cluster.database(stage);
       const provider = await FakeProvider.start(stage, 'resend');
       provider.answer(...slowly(4 * most));
-      server = await serve(stage, { database: db, env: { ...provider.env, [hold]: String(holdMs), [crowdHold]: String(crowdHoldMs) } });
+      server = await serve(stage, { database: db, env: { ...provider.env, ...manyConnections, [hold]: String(holdMs), [crowdHold]: String(crowdHoldMs) } });
       kinds = (await timingPeople(stage, db, { each: 2 * lanes }))[step];
     });
     after(() => stage.end());

@@ -9,7 +9,7 @@ import { FakeProvider } from './lib/fake-provider.js';
 import { Cluster } from './lib/postgres.js';
 import { serve } from './lib/reclaim.js';
 import { Stage } from './lib/stage.js';
-import { differences, measure, slowly, summary, timingPeople } from './lib/timing.js';
+import { differences, manyConnections, measure, slowly, summary, timingPeople } from './lib/timing.js';
 
 const answers = 100;
 const holdMs = 500;
@@ -23,7 +23,7 @@ describe('the time of an answer, without jitter', () => {
     const db = await cluster.database(stage);
     const provider = await FakeProvider.start(stage, 'resend');
     provider.answer(...slowly(1000));
-    const env = { ...provider.env, RECLAIM_HOLD_MS: String(holdMs), RECLAIM_PROBE_HOLD_MS: String(holdMs) };
+    const env = { ...provider.env, ...manyConnections, RECLAIM_HOLD_MS: String(holdMs), RECLAIM_PROBE_HOLD_MS: String(holdMs) };
     server = await serve(stage, { database: db, env });
     kinds = await timingPeople(stage, db, { each: 2 * lanes });
   });

@@ -1,12 +1,12 @@
 // Measures response times by kind of reply, and whether the kinds can be distinguished.
 
 import assert from 'node:assert/strict';
-import { randomBytes, randomInt } from 'node:crypto';
+import { createHmac, hkdfSync, randomBytes, randomInt } from 'node:crypto';
 import net from 'node:net';
 
 import { cleanupPath, hashOf } from './cleanup.js';
 import { probePath } from './http.js';
-import { clientAddress, domain } from './people.js';
+import { canaryKey, clientAddress, domain } from './people.js';
 import { rawPost } from './raw.js';
 import { pause, stageOf, until } from './stage.js';
 
@@ -193,40 +193,74 @@ const addMany = (db, count) =>
     [count, `@${domain}`],
   );
 
-/** An unknown code, with unlimited tries. */
-export const addCode = (db, user, expires) =>
+const codeKey = Buffer.from(hkdfSync('sha256', canaryKey, '', 'code hash', 32));
+const salt = randomBytes(16);
+const typed = 'ABCD-EFGH';
+const typedHash = createHmac('sha256', codeKey).update(Buffer.concat([salt, Buffer.from(typed.replace('-', '')), Buffer.of(0)])).digest();
+
+/** A code with unlimited tries: the one that is typed, or an unknown one. */
+export const addCode = (db, user, expires, hash = randomBytes(32)) =>
   db.query(
     `insert into reclaim.verification_codes (email_hash, user_id, code_hash, code_salt, expires_at, tries, log_id)
      values ($1, $2, $3, $4, now() + $5::interval, -1000000, 0)`,
-    [hashOf(user.email), user.id, randomBytes(32), randomBytes(16), expires],
+    [hashOf(user.email), user.id, hash, salt, expires],
   );
+
+const addCodes = async (db, users, ...given) => {
+  for (const user of users) await addCode(db, user, ...given);
+};
+
+const idsOf = (users) => users.map(({ id }) => id);
+
+/**
+ * Every outcome of the clean-up: the step, the number of its error unless it is code-sent, and what makes the users of
+ * this kind so; `hold` does that in a session whose transaction stays open. Without users it is about unknown addresses.
+ */
+const outcomes = {
+  unknown: { step: 'request-code', code: '004', users: false },
+  orphan: { step: 'request-code' },
+  active: {
+    step: 'request-code',
+    code: '005',
+    arrange: (db, users) => db.query('insert into public.companies (owner_admin_uuid) select unnest($1::uuid[])', [idsOf(users)]),
+  },
+  banned: {
+    step: 'request-code',
+    code: '005',
+    arrange: (db, users) => db.query(`update auth.users set banned_until = now() + interval '1 day' where id = any ($1)`, [idsOf(users)]),
+  },
+  'wrong code': { step: 'validate-and-cleanup', code: '002', arrange: (db, users) => addCodes(db, users, '1 hour') },
+  'expired code': { step: 'validate-and-cleanup', code: '001', arrange: (db, users) => addCodes(db, users, '-10 minutes') },
+  'busy address': {
+    step: 'request-code',
+    code: '009',
+    hold: (session, users) => session.query('select reclaim.acquire_cleanup_lock(email) from auth.users where id = any ($1)', [idsOf(users)]),
+  },
+  'busy row': {
+    step: 'validate-and-cleanup',
+    code: '009',
+    arrange: (db, users) => addCodes(db, users, '1 hour', typedHash),
+    hold: (session, users) => session.query('select from auth.users where id = any ($1) for update', [idsOf(users)]),
+  },
+};
 
 /** Every kind of person, and the expected reply to a request about them. */
 export async function timingPeople(scope, db, { each }) {
+  const holder = await db.session(scope);
+  await holder.query('begin');
+  const cleanup = {};
   const groups = {};
-  for (const name of ['orphan', 'active', 'wrong', 'expired', 'locked']) groups[name] = await addMany(db, each);
-  await db.query('insert into public.companies (owner_admin_uuid) select unnest($1::uuid[])', [groups.active.map(({ id }) => id)]);
-  for (const user of groups.wrong) await addCode(db, user, '1 hour');
-  for (const user of groups.expired) await addCode(db, user, '-10 minutes');
-  const session = await db.session(scope);
-  for (const user of groups.locked) await session.query('select reclaim.acquire_cleanup_lock($1)', [user.email]);
-
-  const requests = (step, group, more, code) => {
-    const person = group ? inTurn(groups[group]) : () => ({ email: nobody() });
-    return {
+  for (const [name, { step, code, users = true, arrange, hold }] of Object.entries(outcomes)) {
+    if (users) groups[name] = await addMany(db, each);
+    await arrange?.(db, groups[name]);
+    await hold?.(holder, groups[name]);
+    const person = users ? inTurn(groups[name]) : () => ({ email: nobody() });
+    const more = step === 'request-code' ? {} : { verificationCode: typed };
+    cleanup[name] = {
       bytes: () => cleanupBytes({ step, email: person().email, ...more }),
-      check: ({ json }) => assert.equal(json.error?.code ?? json.data.step, code ? `ORPHAN_CLEANUP_${code}` : 'code-sent'),
+      check: ({ json }) => assert.equal(json.error?.code ?? json.data.step, code ? `ORPHAN_CLEANUP_${code}` : 'code-sent', name),
     };
-  };
-  const typed = { verificationCode: 'ABCD-EFGH' };
-  const cleanup = {
-    unknown: requests('request-code', null, {}, '004'),
-    orphan: requests('request-code', 'orphan', {}),
-    active: requests('request-code', 'active', {}, '005'),
-    wrong: requests('validate-and-cleanup', 'wrong', typed, '002'),
-    expired: requests('validate-and-cleanup', 'expired', typed, '001'),
-    locked: requests('request-code', 'locked', {}, '009'),
-  };
+  }
 
   const looks = (group, status, isOrphaned) => {
     const person = group ? inTurn(groups[group]) : () => ({ email: nobody() });
@@ -242,6 +276,9 @@ export async function timingPeople(scope, db, { each }) {
   };
   return { cleanup, probe };
 }
+
+/** A busy row keeps a connection waiting: enough of them that no other request has to wait for one. */
+export const manyConnections = { RECLAIM_DATABASE_CONNECTIONS: '80' };
 
 export const someProbe = () => probeBytes(nobody());
 export const someCleanup = () => cleanupBytes({ step: 'request-code', email: nobody() });
