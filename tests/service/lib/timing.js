@@ -231,6 +231,14 @@ const outcomes = {
   },
   'wrong code': { step: 'validate-and-cleanup', code: '002', arrange: (db, users) => addCodes(db, users, '1 hour') },
   'expired code': { step: 'validate-and-cleanup', code: '001', arrange: (db, users) => addCodes(db, users, '-10 minutes') },
+  'active since the code': {
+    step: 'validate-and-cleanup',
+    code: '005',
+    async arrange(db, users) {
+      await addCodes(db, users, '1 hour', typedHash);
+      await outcomes.active.arrange(db, users);
+    },
+  },
   'busy address': {
     step: 'request-code',
     code: '009',
