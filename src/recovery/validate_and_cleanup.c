@@ -221,7 +221,7 @@ enum err cleanup_delete_by_operator(struct pg *pg, const struct operator_deletio
     enum err e = arena ? find_address(&f, pg, in, arena, &who.refusal) : ERR_MEMORY;
     if (!e && !who.refusal) {
         AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
-        tx_wait_for_locks(tx, CLEANUP_LOCK_MS);
+        tx_wait_for_locks(tx, CLEANUP_LOCK_MOST_MS);
         e = vouch(&f, tx, in, &who.refusal);
         if (!e && !who.refusal)
             e = lock_and_read(&f, tx, &who);
