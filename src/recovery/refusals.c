@@ -18,10 +18,19 @@ static size_t write_refusal(struct flow *f, enum cleanup_error error, const stru
     return f->proven ? 2 : 1;
 }
 
+static struct audit_fault fault_with(const struct pg_fault *of, const char *sentence)
+{
+    return (struct audit_fault){.sqlstate = *of->sqlstate ? of->sqlstate : NULL,
+                                .constraint = *of->constraint ? of->constraint : NULL,
+                                .sentence = sentence};
+}
+
 enum err flow_refuse(struct flow *f, struct pg *pg, struct tx *tx, int error)
 {
     struct pg_call calls[2];
-    size_t count = write_refusal(f, (enum cleanup_error)error, NULL, calls);
+    f->fault = *pg_fault(pg); /* of a deletion that a foreign key stopped */
+    struct audit_fault kept = fault_with(&f->fault, "Rows of another table keep the user from being deleted.");
+    size_t count = write_refusal(f, (enum cleanup_error)error, f->blocked ? &kept : NULL, calls);
     f->outcome = error;
     if (tx && error != CLEANUP_BUSY)
         return tx_commit(tx, calls, count);
@@ -46,9 +55,7 @@ static const char *sentence_of(enum err e)
 void flow_log_fault(struct flow *f, struct pg *pg, enum err e)
 {
     struct pg_call calls[2];
-    struct audit_fault fault = {.sqlstate = *f->fault.sqlstate ? f->fault.sqlstate : NULL,
-                                .constraint = *f->fault.constraint ? f->fault.constraint : NULL,
-                                .sentence = sentence_of(e)};
+    struct audit_fault fault = fault_with(&f->fault, sentence_of(e));
     size_t count = write_refusal(f, CLEANUP_FAULT, &fault, calls);
     if (pg_trip(pg, calls, count, clock_ns() + LOG_NS))
         log_warn("failure not logged in the database", F_STR("sqlstate", calls[0].sqlstate),

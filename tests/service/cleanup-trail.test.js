@@ -120,15 +120,15 @@ describe('the trail of a clean-up', () => {
     const code = await mailedCode(server, provider, user.email);
     await db.query(
       `create function object() returns trigger language plpgsql as $$ begin
-         raise exception 'user % stays', old.email using errcode = '23503', constraint = 'papers_of_users', detail = old.email; end $$;
+         raise exception 'user % stays', old.email using errcode = '23514', constraint = 'papers_of_users', detail = old.email; end $$;
        create trigger object before delete on auth.users for each row execute function object()`,
     );
     t.after(() => db.query('drop trigger if exists object on auth.users; drop function if exists object()'));
     const { json } = assertRefused(await validate(server, user.email, code), 'cleanup-v1', '006');
     const line = await server.line('cleanup failed', ({ event, correlation_id }) => event === 'cleanup failed' && correlation_id === json.correlationId);
-    assert.deepEqual([line.sqlstate, line.constraint, line.step], ['23503', 'papers_of_users', 'validate-and-cleanup']);
+    assert.deepEqual([line.sqlstate, line.constraint, line.step], ['23514', 'papers_of_users', 'validate-and-cleanup']);
     const event = (await eventsOf(db, user.email)).at(-1);
-    assert.deepEqual([event.outcome, event.sqlstate, event.constraint_name, event.correlation_id], ['ORPHAN_CLEANUP_006', '23503', 'papers_of_users', json.correlationId]);
+    assert.deepEqual([event.outcome, event.sqlstate, event.constraint_name, event.correlation_id], ['ORPHAN_CLEANUP_006', '23514', 'papers_of_users', json.correlationId]);
     assert.match(event.detail, /^[A-Z].*\.$/);
     assert.ok(!JSON.stringify([event, line]).includes('canary'));
   });
