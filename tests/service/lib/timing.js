@@ -6,6 +6,7 @@ import net from 'node:net';
 
 import { cleanupPath, hashOf } from './cleanup.js';
 import { probePath } from './http.js';
+import { metric } from './limits.js';
 import { canaryKey, clientAddress, domain } from './people.js';
 import { rawPost } from './raw.js';
 import { pause, stageOf, until } from './stage.js';
@@ -30,6 +31,7 @@ class Lane {
 
   /** Resolves to the reply, and the time from the last byte sent to the first byte received. */
   ask(bytes) {
+    this.answered = false;
     return new Promise((resolve, reject) => {
       this.#resolve = resolve;
       this.#reject = reject;
@@ -46,6 +48,7 @@ class Lane {
     const end = this.#bytes.indexOf('\r\n\r\n');
     const length = /^content-length: *(\d+)\r$/im.exec(this.#bytes)?.[1];
     if (end < 0 || this.#bytes.length < end + 4 + Number(length)) return;
+    this.answered = true;
     this.#resolve({ ms: this.#ms, status: Number(this.#bytes.slice(9, 12)), json: JSON.parse(this.#bytes.slice(end + 4)) });
   }
 
@@ -229,6 +232,14 @@ const outcomes = {
     code: '005',
     arrange: (db, users) => db.query(`update auth.users set banned_until = now() + interval '1 day' where id = any ($1)`, [idsOf(users)]),
   },
+  blocked: {
+    step: 'request-code',
+    code: '005',
+    async arrange(db, users) {
+      await db.query('create table if not exists public.invoices (author uuid references auth.users)');
+      await db.query('insert into public.invoices select unnest($1::uuid[])', [idsOf(users)]);
+    },
+  },
   'wrong code': { step: 'validate-and-cleanup', code: '002', arrange: (db, users) => addCodes(db, users, '1 hour') },
   'expired code': { step: 'validate-and-cleanup', code: '001', arrange: (db, users) => addCodes(db, users, '-10 minutes') },
   'active since the code': {
@@ -237,6 +248,14 @@ const outcomes = {
     async arrange(db, users) {
       await addCodes(db, users, '1 hour', typedHash);
       await outcomes.active.arrange(db, users);
+    },
+  },
+  'blocked since the code': {
+    step: 'validate-and-cleanup',
+    code: '005',
+    async arrange(db, users) {
+      await addCodes(db, users, '1 hour', typedHash);
+      await outcomes.blocked.arrange(db, users);
     },
   },
   'busy address': {
@@ -284,6 +303,49 @@ export async function timingPeople(scope, db, { each }) {
   };
   return { cleanup, probe };
 }
+
+const laneQueue = 4096; // requests that wait for a connection of their lane; one more is refused
+
+/**
+ * Fills the lane of anonymous callers until the scope ends: whoever has one of its connections waits for a table, and the
+ * process that waits for it is stopped, so that no place becomes free.
+ */
+export async function fillLane(scope, db, server) {
+  const stage = stageOf(scope);
+  const stopped = new Set();
+  const lanes = [];
+  stage.after(async () => {
+    for (const pid of stopped) process.kill(pid, 'SIGCONT');
+    lanes.forEach((lane) => lane.close());
+    await until('the lane empty', async () => (await metric(server, 'reclaim_database_lane_queued', lane)) === 0);
+  });
+  const locker = await db.session(stage);
+  await locker.query('begin; lock table public.companies in access exclusive mode');
+  const lane = { lane: 'anonymous' };
+  const connections = await metric(server, 'reclaim_database_lane_connections', lane);
+  for (let left = laneQueue + connections; left > 0; left -= 200) {
+    const some = await Promise.all(Array.from({ length: Math.min(left, 200) }, () => Lane.open(server)));
+    for (const one of some) one.ask(someCleanup()).catch(() => {});
+    lanes.push(...some);
+  }
+  await until('every connection of the lane stuck, its queue full', async () => {
+    const waiting = await db.query(`select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`);
+    for (const { pid } of waiting)
+      if (stopped.size < connections && !stopped.has(pid)) {
+        process.kill(pid, 'SIGSTOP');
+        stopped.add(pid);
+      }
+    if (stopped.size < connections) return false;
+    for (const one of lanes) if (one.answered) one.ask(someCleanup()).catch(() => {});
+    return (await metric(server, 'reclaim_database_lane_queued', lane)) === laneQueue;
+  });
+}
+
+/** The same requests, which are all refused. */
+export const refused = (kinds) =>
+  Object.fromEntries(
+    Object.entries(kinds).map(([name, { bytes }]) => [name, { bytes, check: ({ json }) => assert.equal(json.error?.code, 'ORPHAN_CLEANUP_006', name) }]),
+  );
 
 /** A busy row keeps a connection waiting: enough of them that no other request has to wait for one. */
 export const manyConnections = { RECLAIM_DATABASE_CONNECTIONS: '80' };
