@@ -177,6 +177,7 @@ describe('check-email-status', () => {
       code: 'ORPHAN_CLEANUP_001',
       message: 'Invalid request body. Please check your input and try again.',
       httpStatus: 400,
+      details: [{ field: 'email', message: 'email is missing.' }],
     });
     assert.equal((await probe(other, address('nobody'))).json.data.status, 'not_registered');
   });
