@@ -158,6 +158,9 @@ describe('refusals', () => {
     for (let n = 0; n < 3; n++) assertRefused(await cleanup(limited, '{', from(careless)), 'cleanup-v1', '007');
     await requestCode(limited, email, {}, from(newClient()));
     for (let n = 0; n < 2; n++) assertRefused(await requestCode(limited, email, {}, from(newClient())), 'cleanup-v1', '003');
+    const networks = 600; // more than are told apart within a minute
+    for (let n = 0; n < networks; n += 50)
+      await Promise.all(Array.from({ length: 50 }, (_, i) => cleanup(limited, '{', from(`2001:db8:${(n + i + 1).toString(16)}::1`))));
     await limited.stop();
 
     const rows = await own.query(`select * from reclaim.auth_cleanup_events where kind = 'refusals'`);
@@ -174,6 +177,11 @@ describe('refusals', () => {
       assert.equal(sum(some), count);
       assert.ok(some.every((row) => row.outcome === outcome && row.correlation_id && row.counted_from <= row.created_at));
     }
+    const malformed = rows.filter((row) => row.outcome === 'ORPHAN_CLEANUP_007');
+    assert.equal(sum(malformed), 3 + networks);
+    const windows = new Set(rows.map((row) => row.created_at.getTime())).size;
+    assert.ok(windows <= minutes && rows.length <= 513 * windows, `${rows.length} rows in ${windows} windows`);
+    if (windows === 1) assert.ok(malformed.some((row) => row.detail === 'others' && !row.network_hash), 'the others are counted together');
     const [{ n }] = await own.query(`select count(*)::int as n from reclaim.auth_cleanup_log where error_code = 'ORPHAN_CLEANUP_003'`);
     assert.ok(n >= 2 && n <= 2 * minutes, `the log has the first of each key and minute, not ${n}`);
   });
