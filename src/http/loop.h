@@ -69,6 +69,7 @@ struct server {
     struct networks *networks; /* NULL: no limit per network */
     char address[80];
     atomic_bool draining;
+    atomic_bool warned_of_proxy;
     _Atomic int64_t drain_until_ns;
     struct loop *loops;
 };

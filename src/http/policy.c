@@ -16,6 +16,33 @@ bool ip_is_loopback(const struct ip *ip)
     return ip_is_v4(ip) ? ip->bytes[12] == 127 : memcmp(ip, &v6, sizeof v6) == 0;
 }
 
+static bool ip_is_private(const struct ip *ip)
+{
+    const uint8_t *b = ip->bytes;
+    if (!ip_is_v4(ip))
+        return (b[0] & 0xfe) == 0xfc || (b[0] == 0xfe && (b[1] & 0xc0) == 0x80);
+    b += 12;
+    return b[0] == 10 || (b[0] == 172 && (b[1] & 0xf0) == 16) || (b[0] == 192 && b[1] == 168) ||
+           (b[0] == 169 && b[1] == 254) || (b[0] == 100 && (b[1] & 0xc0) == 64);
+}
+
+bool ip_private_network(const struct ip *ip, char into[IP_TEXT_MAX + 4])
+{
+    struct ip network = ip_network(ip);
+    bool v4 = ip_is_v4(ip);
+    if (ip_is_loopback(ip)) {
+        memcpy(into, v4 ? "127.0.0.0/8" : "::1/128", v4 ? 12 : 8);
+        return true;
+    }
+    if (!ip_is_private(ip))
+        return false;
+    if (v4)
+        network.bytes[15] = 0;
+    ip_format(&network, into);
+    memcpy(into + strlen(into), v4 ? "/24" : "/64", 4);
+    return true;
+}
+
 /* Removes and returns the part after the last comma of *list. */
 static struct str last_hop(struct str *list)
 {

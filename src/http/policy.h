@@ -14,6 +14,9 @@ struct http_policy {
 
 bool policy_trusts(const struct http_policy *policy, const struct ip *peer); /* a trusted proxy */
 bool ip_is_loopback(const struct ip *ip);
+/* For an address of a network that is not on the internet, loopback included: writes the network, "10.1.2.0/24" or
+ * "fd00:1:2:3::/64". False for all others. */
+bool ip_private_network(const struct ip *ip, char into[IP_TEXT_MAX + 4]);
 
 /* The client's address: the right-most address of X-Forwarded-For that is not a trusted proxy. The client can forge
  * everything to the left of it. `forwarded` holds all such headers in order, joined by commas. */

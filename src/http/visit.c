@@ -100,14 +100,29 @@ static enum MHD_Result gather_forwarded(void *context, enum MHD_ValueKind kind, 
     return MHD_YES;
 }
 
+/* Behind a proxy that is not trusted all clients count as one. Warns once. */
+static void warn_of_proxy(struct visit *visit, const struct ip *peer)
+{
+    char network[IP_TEXT_MAX + 4];
+    struct server *server = visit->loop->server;
+    if (atomic_load(&server->warned_of_proxy) || !ip_private_network(peer, network) ||
+        !request_header(&visit->rq, "X-Forwarded-For").at || atomic_exchange(&server->warned_of_proxy, true))
+        return;
+    log_warn("X-Forwarded-For is ignored: if this network has the proxy in front of Reclaim, name it in "
+             "RECLAIM_TRUSTED_PROXIES, otherwise all clients share one limit",
+             F_STR("network", network));
+}
+
 static struct ip client_of(struct visit *visit)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(visit->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     struct ip peer = ip_of_sockaddr(info->client_addr);
     const struct http_policy *policy = atomic_load(&visit->loop->server->policy);
-    if (policy->proxy_count == 0)
+    if (!policy_trusts(policy, &peer)) {
+        warn_of_proxy(visit, &peer);
         return peer;
+    }
     AUTO(buf) struct buf forwarded = buf_new(REQUEST_BODY_MAX);
     MHD_get_connection_values(visit->connection, MHD_HEADER_KIND, gather_forwarded, &forwarded);
     return client_address(policy, peer, buf_str(&forwarded));

@@ -48,6 +48,12 @@ for (const [who, trusted] of [
       assert.equal(twice.status, 200);
     });
 
+    it(trusted ? 'is no reason for a warning' : 'is warned about once, with the setting and the network of the peer alone', async () => {
+      const warnings = server.lines.filter((line) => line.level === 'warn' && line.event.includes('X-Forwarded-For'));
+      assert.deepEqual(warnings.map((line) => line.network), trusted ? [] : ['127.0.0.0/8']);
+      for (const line of warnings) assert.ok(line.event.includes('RECLAIM_TRUSTED_PROXIES'));
+    });
+
     it('leaves no address in logs or metrics', async () => {
       const metrics = (await ops(server, '/metrics')).body;
       const logged = JSON.stringify(server.lines);

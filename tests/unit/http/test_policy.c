@@ -98,9 +98,41 @@ static void a_listed_origin_is_echoed_and_another_gets_nothing(void **state UNUS
     arena_free(stranger->arena);
 }
 
+static void a_private_network_is_named_and_a_public_one_is_not(void **state UNUSED)
+{
+    static const struct {
+        const char *address, *network;
+    } cases[] = {{"10.1.2.3", "10.1.2.0/24"},
+                 {"172.16.0.1", "172.16.0.0/24"},
+                 {"172.31.255.255", "172.31.255.0/24"},
+                 {"192.168.7.9", "192.168.7.0/24"},
+                 {"169.254.1.1", "169.254.1.0/24"},
+                 {"100.64.0.1", "100.64.0.0/24"},
+                 {"127.0.0.1", "127.0.0.0/8"},
+                 {"127.9.9.9", "127.0.0.0/8"},
+                 {"::1", "::1/128"},
+                 {"fd00:1:2:3::4", "fd00:1:2:3::/64"},
+                 {"fe80::1", "fe80::/64"},
+                 {"172.32.0.1", NULL},
+                 {"172.15.0.1", NULL},
+                 {"11.0.0.1", NULL},
+                 {"192.169.0.1", NULL},
+                 {"100.128.0.1", NULL},
+                 {"203.0.113.9", NULL},
+                 {"2001:db8::1", NULL},
+                 {"::", NULL}};
+    for (size_t i = 0; i < COUNT_OF(cases); i++) {
+        char network[IP_TEXT_MAX + 4] = "";
+        struct ip ip = ip_of(cases[i].address);
+        assert_int_equal(ip_private_network(&ip, network), cases[i].network != NULL);
+        assert_string_equal(network, cases[i].network ? cases[i].network : "");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_private_network_is_named_and_a_public_one_is_not),
         cmocka_unit_test(only_trusted_proxies_are_believed_and_from_the_right),
         cmocka_unit_test(nonsense_from_a_proxy_counts_for_the_last_address_known),
         cmocka_unit_test(every_origin_is_answered_with_a_star),
