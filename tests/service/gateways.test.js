@@ -9,6 +9,8 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { addCustomer, addKey, asKey, asUser, env, unregister } from './lib/customers.js';
+import { FakeProvider } from './lib/fake-provider.js';
+import { addUser, address } from './lib/people.js';
 import { repository, temporaryDirectory } from './lib/place.js';
 import { Cluster, freePort } from './lib/postgres.js';
 import { serve } from './lib/reclaim.js';
@@ -16,10 +18,10 @@ import { Ended, Stage, until } from './lib/stage.js';
 import { keepEnded } from './lib/watchdog.js';
 
 /** An answer that is not Reclaim's own, so not held against the description. */
-function ask(port, { method = 'GET', path: target = '/things', headers = {}, body } = {}) {
+function ask(port, { method = 'GET', path: target = '/things', headers = {}, body, localAddress } = {}) {
   return new Promise((resolve, reject) => {
     const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
-    const call = http.request({ host: '127.0.0.1', port, method, path: target, agent: false, headers: { ...length, ...headers } }, (answer) => {
+    const call = http.request({ host: '127.0.0.1', port, localAddress, method, path: target, agent: false, headers: { ...length, ...headers } }, (answer) => {
       const parts = [];
       answer.on('data', (part) => parts.push(part));
       answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(parts).toString() }));
@@ -103,12 +105,14 @@ const gateways = {
 for (const [name, start] of Object.entries(gateways))
   describe(`deploy/${name}`, () => {
     const stage = new Stage();
-    let db, server, api, listen, customer, key;
+    const limits = { RECLAIM_TRUSTED_PROXIES: '127.0.0.1', RECLAIM_LIMIT_IP: '2/3600', RECLAIM_LIMIT_PROBE: '2/3600', RECLAIM_HOLD_MS: '300' };
+    let db, provider, server, api, listen, customer, key;
 
     before(async () => {
       const cluster = await Cluster.create(stage);
       db = await cluster.database(stage);
-      server = await serve(stage, { database: db, env });
+      provider = await FakeProvider.start(stage, 'resend');
+      server = await serve(stage, { database: db, env: { ...env, ...provider.env, ...limits } });
       api = await startApi(stage);
       listen = await freePort();
       await start(stage, { listen, reclaim: server.address().port, api: api.port });
@@ -169,6 +173,46 @@ for (const [name, start] of Object.entries(gateways))
       assert.equal(recovered.status, 200, recovered.body);
       assert.equal(JSON.parse(recovered.body).status, 'active');
       assert.equal((await ask(listen, { headers: asKey(key) })).status, 200);
+    });
+
+    for (const [what, target, body, admitted] of [
+      ['a probe', '/functions/v1/check-email-status', { email: address('nobody') }, 200],
+      ['a clean-up', '/functions/v1/cleanup-orphaned-user', { step: 'request-code', email: address('nobody') }, 404],
+    ])
+      it(`brings ${what} to Reclaim, which counts by the client’s own address, not by what it claims`, async () => {
+        const from = (localAddress, claimed) =>
+          ask(listen, { method: 'POST', path: target, localAddress, headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': claimed }, body: JSON.stringify(body) });
+        for (const claimed of ['203.0.113.1', '203.0.113.2, 127.0.0.1']) assert.equal((await from('127.0.0.61', claimed)).status, admitted);
+        const refused = await from('127.0.0.61', '203.0.113.3');
+        assert.equal(refused.status, 429, refused.body);
+        assert.equal(JSON.parse(refused.body).error.code, 'ORPHAN_CLEANUP_003');
+        assert.equal((await from('127.0.0.62', '203.0.113.3')).status, admitted);
+        assert.ok(!server.lines.some((line) => /X-Forwarded-For/.test(line.event)), 'warned of an untrusted proxy');
+      });
+
+    it('recovers a registration, and passes on what Reclaim says to a body that is too large', async () => {
+      const orphan = await addUser(db);
+      const post = (body) => ask(listen, { method: 'POST', path: '/functions/v1/cleanup-orphaned-user', localAddress: '127.0.0.63', body: JSON.stringify(body) });
+      const sent = await post({ step: 'request-code', email: orphan.email });
+      assert.equal(sent.status, 200, sent.body);
+      const { code } = await provider.mailTo(orphan.email);
+      const deleted = await post({ step: 'validate-and-cleanup', email: orphan.email, verificationCode: code });
+      assert.equal(deleted.status, 200, deleted.body);
+      assert.equal(JSON.parse(deleted.body).data.deletedUserId, orphan.id);
+      const large = await post({ email: 'x'.repeat(20_000) });
+      assert.equal(large.status, 413, large.body);
+      assert.equal(JSON.parse(large.body).error.httpStatus, 413);
+    });
+
+    it('leaves CORS to Reclaim: one answer to a preflight, and one header', async () => {
+      const answer = await ask(listen, {
+        method: 'OPTIONS',
+        path: '/functions/v1/check-email-status',
+        headers: { Origin: 'https://app.example.com', 'Access-Control-Request-Method': 'POST' },
+      });
+      assert.equal(answer.status, 204);
+      assert.equal(answer.headers['access-control-allow-origin'], '*');
+      assert.match(answer.headers['access-control-allow-methods'], /POST/);
     });
 
     it('lets nobody pass when the gate is away', async () => {
