@@ -3,6 +3,7 @@
 
 #include <arpa/inet.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,29 +19,42 @@
 #define WAITING_MAX 16
 #define ANSWER_MS 30000
 
-/* Requests that wait for another one; used only by the loop's thread, except for the count. */
+/* Requests that wait for another one, of all loops. */
+static pthread_mutex_t waiting_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct request *waiting[WAITING_MAX];
 static atomic_int waiting_count;
 
 static void wait_for_another(struct request *rq)
 {
+    pthread_mutex_lock(&waiting_lock);
     waiting[atomic_load(&waiting_count)] = rq;
     atomic_fetch_add(&waiting_count, 1);
+    pthread_mutex_unlock(&waiting_lock);
 }
 
-/* Answers all waiting requests from inside its handler, as a batch does without a database, and then itself. */
+/* As a batch does that cannot reach its database: from inside whichever handler found that out. */
+static void answer_waiting(void)
+{
+    struct request *found[WAITING_MAX];
+    pthread_mutex_lock(&waiting_lock);
+    int count = atomic_exchange(&waiting_count, 0);
+    memcpy(found, waiting, sizeof found);
+    pthread_mutex_unlock(&waiting_lock);
+    while (count > 0)
+        reply_send(found[--count], 200);
+}
+
+/* Answers all waiting requests from inside its handler, and then itself. */
 static void answer_all(struct request *rq)
 {
-    for (int i = atomic_exchange(&waiting_count, 0); i > 0; i--)
-        reply_send(waiting[i - 1], 200);
+    answer_waiting();
     reply_send(rq, 200);
 }
 
 /* The same, but waits itself until the next such request answers it. */
 static void answer_the_others(struct request *rq)
 {
-    for (int i = atomic_exchange(&waiting_count, 0); i > 0; i--)
-        reply_send(waiting[i - 1], 200);
+    answer_waiting();
     wait_for_another(rq);
 }
 
@@ -188,6 +202,51 @@ static void a_handler_that_answers_others_is_not_taken_for_answered(void **state
     end(server);
 }
 
+/* Which loop accepts a connection is chance: over the rounds, requests wait in one loop and are answered in the other. */
+static void requests_of_one_loop_are_answered_from_inside_a_handler_of_another(void **state UNUSED)
+{
+    struct server_config config = standard;
+    config.loops = 3;
+    struct server *server = start_with(config);
+    for (int round = 0; round < 30; round++) {
+        int fds[WAITING_MAX];
+        for (int i = 0; i < WAITING_MAX; i++)
+            fds[i] = ask(server, i % 2 ? "/wait" : "/wait-held");
+        until_waiting(WAITING_MAX);
+        assert_answered(ask(server, "/all"));
+        for (int i = 0; i < WAITING_MAX; i++)
+            assert_answered(fds[i]);
+    }
+    end(server);
+}
+
+/* A client that left is noticed when its answer is sent: connections go back to the number of clients. */
+static void clients_that_left_before_their_answer_leave_no_connection(void **state UNUSED)
+{
+    struct server_config config = standard;
+    config.loops = 2;
+    struct server *server = start_with(config);
+    int stays = ask(server, "/wait");
+    until_waiting(1);
+    for (int i = 1; i < WAITING_MAX; i++) {
+        int fd = ask(server, i % 2 ? "/wait" : "/wait-held");
+        until_waiting(i + 1);
+        if (i % 3 == 0) /* with a reset */
+            assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &(struct linger){1, 0}, sizeof(struct linger)), 0);
+        close(fd);
+    }
+    int asks = ask(server, "/others");
+    assert_status(stays, "200");
+    until_connections(server, 2);
+    until_waiting(1);
+    answer_waiting();
+    assert_status(asks, "200");
+    until_connections(server, 2);
+    close(stays);
+    close(asks);
+    end(server);
+}
+
 static void a_full_server_closes_the_longest_idle_connection_for_a_new_one(void **state UNUSED)
 {
     enum { MOST = 8 };
@@ -229,8 +288,7 @@ static void a_full_server_never_closes_connections_with_a_request_in_work_or_hel
     (void)poll(NULL, 0, 50);
     assert_true(is_open(late));
     close(fds[0]); /* the server notices when it answers */
-    for (int i = atomic_exchange(&waiting_count, 0); i > 0; i--)
-        reply_send(waiting[i - 1], 200);
+    answer_waiting();
     for (int i = 1; i < MOST; i++)
         assert_answered(fds[i]);
     assert_answered(late);
@@ -394,6 +452,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_answered_from_inside_another_handler_get_their_answers),
         cmocka_unit_test(a_handler_that_answers_others_is_not_taken_for_answered),
+        cmocka_unit_test(requests_of_one_loop_are_answered_from_inside_a_handler_of_another),
+        cmocka_unit_test(clients_that_left_before_their_answer_leave_no_connection),
         cmocka_unit_test(a_full_server_closes_the_longest_idle_connection_for_a_new_one),
         cmocka_unit_test(a_full_server_never_closes_connections_with_a_request_in_work_or_held),
         cmocka_unit_test(a_flood_of_idle_connections_keeps_nobody_from_being_served),
