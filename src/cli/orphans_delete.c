@@ -46,8 +46,8 @@ static enum err say_refusal(struct command_context *c, const char *user_id, int 
     case CLEANUP_NOT_ORPHANED:
         return why_set(
             &c->why, ERR_INPUT,
-            "nothing was deleted: user %s is not orphaned. It has a row in a table of RECLAIM_OWNERSHIP, belongs "
-            "to a customer, or is banned",
+            "nothing was deleted: user %s is not orphaned. It has a row in a table of RECLAIM_OWNERSHIP or in "
+            "another that refers to it, belongs to a customer, or is banned",
             user_id);
     case CLEANUP_BUSY:
         return why_set(&c->why, ERR_FULL,

@@ -139,6 +139,17 @@ describe('an operator', () => {
     assert.equal(await isThere(db, user), true);
   });
 
+  it('leaves whom a row of another table refers to, and purges the others', async (t) => {
+    const [buyer, other] = [await addUser(db), await addUser(db)];
+    await db.query('create table invoices (id int, buyer uuid references auth.users)');
+    t.after(() => db.query('drop table invoices'));
+    await db.query('insert into invoices values (1, $1)', [buyer.id]);
+    await assertLeftAlone(buyer, remove(t, buyer), /^reclaim orphans: /);
+    const { deleted, skipped, failed } = JSON.parse((await orphans(t, 'purge', '--older-than', '0s')).stdout);
+    assert.deepEqual([deleted >= 1, skipped + failed], [true, 1]);
+    assert.deepEqual([await isThere(db, buyer), await isThere(db, other)], [true, false]);
+  });
+
   it('must say why, and whom', async (t) => {
     const { id } = await addUser(db);
     for (const args of [
