@@ -175,7 +175,9 @@ static const struct command commands[] = {
      .usage = "[delete USER_ID | purge] [--older-than AGE] [--reason TEXT]",
      .summary = "registrations that were never finished; lists or deletes them",
      .help =
-         "Lists the users of auth.users who have no row in the tables of RECLAIM_OWNERSHIP; deletes nothing.\n"
+         "Lists the users of auth.users who have no row in the tables of RECLAIM_OWNERSHIP, and changes nothing, "
+         "unless\n"
+         "told to delete them:\n"
          "\n"
          "  delete USER_ID --reason TEXT   deletes one of them, without a code\n"
          "  purge --older-than AGE         deletes all that are so old, each in a transaction of its own\n"
