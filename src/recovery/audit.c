@@ -111,28 +111,26 @@ static const struct statement prune_events = {
  * were events stand for themselves. */
 const struct statement audit_trace = {
     .name = "audit_trace",
-    .sql =
-        "WITH own AS MATERIALIZED (SELECT e.* FROM reclaim.auth_cleanup_events e WHERE e.correlation_id = $1::uuid),"
-        " found AS (SELECT * FROM own"
-        "   UNION SELECT e.* FROM reclaim.auth_cleanup_events e WHERE e.email_hash = $2"
-        "   UNION SELECT e.* FROM own o JOIN reclaim.auth_cleanup_events e"
-        "     ON e.email_hash = o.email_hash AND e.log_id = o.log_id),"
-        " told AS (SELECT f.id, f.created_at, f.kind, f.outcome, f.detail, f.count, f.counted_from, f.sqlstate,"
-        "     f.constraint_name, f.correlation_id, f.network_hash, f.log_id FROM found f"
-        "   UNION ALL SELECT l.id, l.created_at, l.step, coalesce(l.error_code, l.status), l.orphan_classification,"
-        "     1, NULL, NULL, NULL, l.correlation_id, l.ip_hash, l.id FROM reclaim.auth_cleanup_log l"
-        "   WHERE (l.correlation_id = $1::uuid OR l.email_hash = $2) AND NOT EXISTS (SELECT FROM"
-        "     reclaim.auth_cleanup_events e WHERE e.correlation_id = l.correlation_id"
-        "     AND e.email_hash = l.email_hash AND e.kind = l.step))"
-        " SELECT reclaim.rfc3339(coalesce(t.counted_from, t.created_at)) AS at, t.kind, t.outcome, t.detail, t.count,"
-        "   t.sqlstate, t.constraint_name, t.correlation_id, t.network_hash, t.log_id, l.status AS log_status,"
-        "   l.error_code AS log_error, reclaim.rfc3339(l.updated_at) AS log_updated_at"
-        " FROM told t LEFT JOIN reclaim.auth_cleanup_log l ON l.id = t.log_id"
-        " ORDER BY coalesce(t.counted_from, t.created_at), t.id",
+    .sql = "WITH own AS MATERIALIZED (SELECT e.* FROM reclaim.auth_cleanup_events e WHERE e.correlation_id = $1::uuid),"
+           " found AS (SELECT * FROM own"
+           "   UNION SELECT e.* FROM reclaim.auth_cleanup_events e WHERE e.email_hash = $2"
+           "   UNION SELECT e.* FROM own o JOIN reclaim.auth_cleanup_events e"
+           "     ON e.email_hash = o.email_hash AND e.log_id = o.log_id),"
+           " told AS (SELECT f.id, f.created_at, f.kind, f.outcome, f.detail, f.count, f.counted_from, f.sqlstate,"
+           "     f.constraint_name, f.correlation_id, f.network_hash, f.log_id FROM found f"
+           "   UNION ALL SELECT l.id, l.created_at, l.step, coalesce(l.error_code, l.status), l.orphan_classification,"
+           "     1, NULL, NULL, NULL, l.correlation_id, l.ip_hash, l.id FROM reclaim.auth_cleanup_log l"
+           "   WHERE (l.correlation_id = $1::uuid OR l.email_hash = $2) AND NOT EXISTS (SELECT FROM"
+           "     reclaim.auth_cleanup_events e WHERE e.correlation_id = l.correlation_id"
+           "     AND e.email_hash = l.email_hash AND e.kind = l.step))"
+           " SELECT reclaim.rfc3339(coalesce(t.counted_from, t.created_at)) AS at, t.kind, t.outcome, t.count,"
+           "   t.correlation_id, t.sqlstate, t.constraint_name, t.detail, t.network_hash, t.log_id,"
+           "   l.status AS log_status, l.error_code AS log_error, reclaim.rfc3339(l.updated_at) AS log_updated_at"
+           " FROM told t LEFT JOIN reclaim.auth_cleanup_log l ON l.id = t.log_id"
+           " ORDER BY coalesce(t.counted_from, t.created_at), t.id",
     .params = 2,
-    .columns = "at:text kind:text outcome:text detail:text count:int8 sqlstate:text"
-               " constraint_name:text correlation_id:uuid network_hash:text log_id:int8 log_status:text log_error:text"
-               " log_updated_at:text",
+    .columns = "at:text kind:text outcome:text count:int8 correlation_id:uuid sqlstate:text constraint_name:text"
+               " detail:text network_hash:text log_id:int8 log_status:text log_error:text log_updated_at:text",
 };
 
 const struct statement *const audit_statements[] = {&insert_failed,  &complete,  &fail_mail,    &audit_mails_ended,

@@ -110,9 +110,9 @@ const struct setting settings_rows[] = {
 
     {RECOVERY, ROW("AUDIT_RETENTION", duration, audit_retention_ms, int64_t), .min = 3600000, .max = 315360000000,
      .standard = "365d", .reloadable = true,
-     .help =
-         "How long the rows of `reclaim.auth_cleanup_log` and `auth_cleanup_events`, those of `reclaim.event_outbox` once "
-         "they are published, and mails that failed for good are kept."},
+     .help = "How long the rows of `reclaim.auth_cleanup_log` and `auth_cleanup_events`, those of "
+             "`reclaim.event_outbox` once "
+             "they are published, and mails that failed for good are kept."},
     {RECOVERY, ROW("LIMIT_GLOBAL", limit, limit_global, struct limit), .standard = "1000/60", .reloadable = true,
      .help = "Clean-up requests of everyone together."},
     {RECOVERY, ROW("LIMIT_IP", limit, limit_ip, struct limit), .standard = "5/60", .reloadable = true,

@@ -60,7 +60,7 @@ describe('a list', () => {
     ['switch list', 'name,address,source,live_calls,created_at', ['live_calls']],
     ['locks', 'lock,pid,seconds,state,application', ['pid', 'seconds']],
     ['limits show global', 'tier,requests,limit,window_seconds,left,wait_seconds', ['requests', 'limit', 'window_seconds', 'left', 'wait_seconds']],
-    ['trace CORRELATION', 'at,what,outcome,detail,count,sqlstate,constraint,correlation_id,network_hash,log_id,log_status,log_error,log_updated_at', ['count', 'log_id']],
+    ['trace CORRELATION', 'at,what,outcome,count,correlation_id,sqlstate,constraint,detail,network_hash,log_id,log_status,log_error,log_updated_at', ['count', 'log_id']],
     ['events dead', 'kind,id,returned_at,type,customer_id,sequence,reason,message', ['sequence']],
     ['migrate --status', 'version,name,applied_at,changed'],
     ['expire --dry-run', 'customer_id,tm_deletion_scheduled,deletion_effective_at'],

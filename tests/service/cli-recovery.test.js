@@ -39,7 +39,7 @@ describe('trace and locks', () => {
     assert.match(byAddress.stdout, /2 events\n$/);
     for (const answer of [first, second]) assert.ok(byAddress.stdout.includes(answer.json.correlationId));
     const byId = await command(t, 'trace', second.json.correlationId);
-    assert.match(byId.stdout, /request-code\s+ORPHAN_CLEANUP_005\s+1\s+\S+\n1 event\n$/);
+    assert.match(byId.stdout, /request-code\s+ORPHAN_CLEANUP_005\s+1\s+\S+\s*\n1 event\n$/);
   });
 
   it('nobody leaves no trail, and nonsense is refused', async (t) => {
