@@ -1,6 +1,6 @@
 -- Limits by a plain count of requests, on a clock that stands until it is moved.
 BEGIN;
-SELECT plan(116);
+SELECT plan(148);
 
 CREATE OR REPLACE FUNCTION reclaim.limit_clock() RETURNS timestamptz LANGUAGE sql VOLATILE
 AS $$ SELECT current_setting('test.now')::timestamptz $$;
@@ -278,6 +278,94 @@ SELECT at('22:01:00');
 SELECT is(decided('{ip:a,ip:c}', '{4,4}', '{60,60}', '{1,2,0}'), '{t} {1,1,0} {60000000,60000000} {0,0}', 'and obeying admits');
 SELECT is((SELECT count(*) FROM reclaim.rate_limits WHERE count < 1), 0::bigint, 'nothing is stored for nothing');
 
+-- Soft keys are counted while there is room, and refuse nothing
+CREATE FUNCTION decided_softly(p_keys text[], p_limits integer[], p_requests integer[], p_wait_ms integer DEFAULT NULL)
+RETURNS text LANGUAGE sql AS $$ SELECT format('%s %s %s', admitted, counts, waits_us)
+  FROM reclaim.admit_batch(p_keys, p_limits, array_fill(60, ARRAY[cardinality(p_keys)]), p_requests, 2, 1919247216, p_wait_ms) $$;
+SELECT at('22:10:00');
+DELETE FROM reclaim.rate_limits;
+SELECT is(decided_softly('{ip:a,email-validate:b}', '{4,2}', '{1,-2, 1,-2, 1,-2, 1,-2, 1,-2}'),
+  '{t,t,t,t,f} {1,1,2,2,3,-2,4,-2,4,-2} {60000000,60000000}',
+  'a full one is told as a negative count; the others decide');
+SELECT is(kept('ip:a') || ', ' || kept('email-validate:b'), '22:10:00=4, 22:10:00=2', 'it counts no more than its limit');
+SELECT is(decided_softly('{ip:c,email-validate:d}', '{1,9}', '{1,-2, 1,-2}'), '{t,f} {1,1,1,1} {60000000,0}',
+  'a request that another key refuses does not count in it');
+SELECT is(decided_softly('{ip:e}', '{1}', '{0,1, 0,1}', 0), '{t,f} {0,1,0,1} {60000000}', 'without waiting it decides the same');
+
+-- Locks: 1,024 stripes for subjects, others for what counts everyone
+SELECT ok(bool_and(reclaim.limit_stripe('ip:' || n) BETWEEN 0 AND 1023), 'a subject has one of 1,024 stripes') FROM generate_series(1, 5000) n;
+SELECT cmp_ok(count(DISTINCT reclaim.limit_stripe('ip:' || n)), '>', 1000::bigint, 'and nearly all of them are used') FROM generate_series(1, 10000) n;
+SELECT ok(bool_and(reclaim.limit_stripe(k) > 1023), 'a key that counts everyone shares none with them') FROM unnest(ARRAY['global', 'global-validate']) k;
+SELECT is((SELECT array_agg(DISTINCT classid::bigint ORDER BY classid::bigint) FROM pg_locks
+    WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND classid IN (1919247216, 1919247217)),
+  '{1919247216,1919247217}'::bigint[], 'keys of other programs have a class of their own');
+
+-- Windows of Reclaim's own tiers
+DELETE FROM reclaim.rate_limit_tiers;
+SELECT reclaim.limit_declare_tier('ip', 60);
+SELECT lives_ok($$SELECT reclaim.check_rate_limit('ip:x', 9, 86400)$$, 'another program asks with a longer window');
+SELECT is((SELECT window_seconds FROM reclaim.rate_limit_tiers WHERE tier = 'ip'), 60, 'and does not widen the recorded one');
+SELECT lives_ok($$SELECT reclaim.check_rate_limit('email:x', 9, 86400)$$, 'nor does it record one that is missing');
+SELECT is_empty($$SELECT 1 FROM reclaim.rate_limit_tiers WHERE tier = 'email'$$, 'Reclaim does');
+SELECT lives_ok($$SELECT reclaim.check_rate_limit('theirs:x', 9, 86400)$$, 'a tier of its own');
+SELECT is((SELECT window_seconds FROM reclaim.rate_limit_tiers WHERE tier = 'theirs'), 86400, 'is recorded as it says');
+SELECT reclaim.limit_declare_tier('ip', 3600);
+SELECT is((SELECT window_seconds FROM reclaim.rate_limit_tiers WHERE tier = 'ip'), 3600, 'a longer window takes effect at once');
+SELECT reclaim.limit_declare_tier('ip', 60);
+SELECT is((SELECT window_seconds FROM reclaim.rate_limit_tiers WHERE tier = 'ip'), 3600, 'a shorter one must wait');
+SELECT wait('2 hours');
+SELECT reclaim.limit_declare_tier('ip', 90);
+SELECT is((SELECT window_seconds FROM reclaim.rate_limit_tiers WHERE tier = 'ip'), 3600, 'from the beginning for another value');
+SELECT wait('7199.999999 s');
+SELECT reclaim.limit_declare_tier('ip', 90);
+SELECT is((SELECT window_seconds FROM reclaim.rate_limit_tiers WHERE tier = 'ip'), 3600, 'until rows counted under the longer one are gone');
+SELECT wait('0.000001 s');
+SELECT reclaim.limit_declare_tier('ip', 90);
+SELECT results_eq($$SELECT window_seconds, next_seconds, next_since FROM reclaim.rate_limit_tiers WHERE tier = 'ip'$$,
+  $$VALUES (90, NULL::integer, NULL::timestamptz)$$, 'twice the longer window');
+SELECT reclaim.limit_declare_tier('ip', 60);
+SELECT reclaim.limit_declare_tier('ip', 90);
+SELECT is((SELECT next_seconds FROM reclaim.rate_limit_tiers WHERE tier = 'ip'), NULL, 'a setting that is taken back leaves it');
+
+-- Buckets that lie ahead
+SELECT at('08:00:00');
+DELETE FROM reclaim.rate_limits;
+INSERT INTO reclaim.rate_limits (key, bucket_time, count, last_at) VALUES
+  ('ip:far', reclaim.limit_clock() + interval '1 day 1 us', 9, NULL),
+  ('ip:wrong', reclaim.limit_clock(), 9, reclaim.limit_clock() + interval '10 years'),
+  ('ip:near', reclaim.limit_clock() + interval '1 day', 9, NULL);
+SELECT is(told('ip:far', 9, 60), 't 1 0', 'more than a day ahead: not counted');
+SELECT is(told('ip:wrong', 9, 60), 't 1 0', 'whatever the bucket is called');
+SELECT is(told('ip:wrong', 11, 60), 't 11 0', 'and the row counts from then on like any other');
+SELECT is(told('ip:near', 9, 60), 'f 9 60', 'up to a day: a clock was set back, and it counts as of now');
+INSERT INTO reclaim.rate_limits (key, bucket_time, count) VALUES ('ip:lost', reclaim.limit_clock() + interval '100 years', 1);
+SELECT is(reclaim.cleanup_old_rate_limit_buckets(), 2, 'those far ahead are deleted');
+SELECT is_empty($$SELECT 1 FROM reclaim.rate_limits WHERE key IN ('ip:lost') OR bucket_time > reclaim.limit_clock() + interval '1 day'$$,
+  'and nothing else');
+
+-- Pruning in pages of blocks
+DELETE FROM reclaim.rate_limits;
+INSERT INTO reclaim.rate_limits (key, bucket_time, count)
+SELECT 'ip:' || n, reclaim.limit_clock() - CASE WHEN n % 10 = 0 THEN interval '1 s' ELSE interval '1 day' END, 1 FROM generate_series(1, 20000) n;
+CREATE FUNCTION pages(p_blocks integer, OUT many integer, OUT deleted integer) LANGUAGE plpgsql AS $$
+DECLARE
+  v_from bigint := 0;
+  v_page record;
+BEGIN
+  many := 0;
+  deleted := 0;
+  WHILE v_from IS NOT NULL LOOP
+    SELECT * INTO v_page FROM reclaim.limit_prune_page(v_from, p_blocks);
+    many := many + 1;
+    deleted := deleted + v_page.deleted;
+    v_from := v_page.next;
+  END LOOP;
+END $$;
+CREATE TEMPORARY TABLE paged AS SELECT * FROM pages(50);
+SELECT is((SELECT deleted FROM paged), 18000, 'every page deletes what is old in it');
+SELECT cmp_ok((SELECT many FROM paged), '>', 3, 'there were several');
+SELECT is((SELECT count(*) FROM reclaim.rate_limits), 2000::bigint, 'what counts stays');
+
 -- Nonsense
 SELECT throws_ok($$SELECT reclaim.check_rate_limit(NULL, 1, 1)$$, '22023', NULL, 'no key');
 SELECT throws_ok($$SELECT reclaim.check_rate_limit('n', 0, 1)$$, '22023', NULL, 'a limit of 0');
@@ -303,8 +391,12 @@ EXCEPTION WHEN insufficient_privilege THEN
 END $$;
 SELECT is(as_stranger($$SELECT reclaim.check_rate_limit('n', 1, 1)$$), 'refused', 'a stranger cannot count');
 SELECT is(as_stranger($$SELECT reclaim.admit('{n}', '{1}', '{1}', '{1,0,0}')$$), 'refused', 'nor decide');
+SELECT is(as_stranger($$SELECT reclaim.admit_batch('{n}', '{1}', '{1}', '{1}', 1, 1, 0)$$), 'refused', 'nor decide many');
 SELECT is(as_stranger($$SELECT reclaim.cleanup_old_rate_limit_buckets()$$), 'refused', 'nor clean up');
 SELECT is(as_stranger($$DELETE FROM reclaim.rate_limits$$), 'refused', 'nor reset');
+GRANT EXECUTE ON FUNCTION reclaim.check_rate_limit, reclaim.cleanup_old_rate_limit_buckets TO stranger;
+SELECT is(as_stranger($$SELECT reclaim.check_rate_limit('n:granted', 1, 1)$$), 'allowed', 'EXECUTE alone lets a program count');
+SELECT is(as_stranger($$SELECT reclaim.cleanup_old_rate_limit_buckets()$$), 'allowed', 'and clean up');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -45,7 +45,7 @@ SELECT is(pg_temp.held('b@example.com'), 0::bigint, 'and ends with it');
 
 -- Tables
 SELECT columns_are('reclaim', 'verification_codes',
-  ARRAY['email_hash', 'user_id', 'code_hash', 'code_salt', 'expires_at', 'tries', 'log_id', 'created_at']);
+  ARRAY['email_hash', 'user_id', 'code_hash', 'code_salt', 'expires_at', 'tries', 'log_id', 'created_at', 'network_tries']);
 SELECT col_is_pk('reclaim', 'verification_codes', 'email_hash', 'an address has one code at most');
 SELECT has_index('reclaim', 'verification_codes', 'verification_codes_expires_at_idx', 'the expired are found fast');
 SELECT columns_are('reclaim', 'auth_cleanup_log',

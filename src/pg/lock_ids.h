@@ -9,7 +9,6 @@
 #define LOCK_CLASS "1919247212" /* "recl" in ASCII; the second number is one of these: */
 #define LOCK_MIGRATION "1"
 #define LOCK_LEADER "2"
-#define LOCK_ADMISSION "3"    /* one batch of limits at a time: reclaim.admit */
 #define LOCK_PARTICIPANTS "4" /* shared by deletions, exclusive for adding a participant */
 #define LOCK_ERASURES "5"     /* which erasures are complete: reclaim.erasures_settle */
 #define LOCK_IMPORT "6"       /* one batch of imported customers at a time, so that none is imported twice */
@@ -18,5 +17,8 @@
 #define LOCK_CLASS_CUSTOMER "1919247213"    /* reclaim.customer_turn */
 #define LOCK_CLASS_PARTICIPANT "1919247214" /* a page of one participant at a time: reclaim.cascade_page */
 #define LOCK_CLASS_CALL_GROUP "1919247215"  /* legs of a group call join in turn: reclaim.call_begin */
+#define LOCK_CLASS_LIMIT "1919247216"       /* keys of Reclaim's own rate limits: reclaim.limit_stripe */
+#define LOCK_CLASS_OTHER_LIMIT "1919247217" /* keys of other programs: reclaim.check_rate_limit */
+#define LOCK_CLASS_TIER "1919247218"        /* recording the window of another program's tier */
 
 #endif

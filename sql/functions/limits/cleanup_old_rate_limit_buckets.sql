@@ -1,15 +1,18 @@
--- Deletes rows that no limit needs: last admissions older than twice their tier's window, two hours where no
--- window is known. Returns how many.
+-- Deletes rows that no limit needs (limit_prune_page), in one transaction, for other programs; Reclaim's leader commits after
+-- each page. Returns how many.
 CREATE OR REPLACE FUNCTION reclaim.cleanup_old_rate_limit_buckets() RETURNS integer
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  v_deleted integer;
+  v_deleted integer := 0;
+  v_next bigint := 0;
+  v_page record;
 BEGIN
-  DELETE FROM reclaim.rate_limits r
-  WHERE coalesce(r.last_at, r.bucket_time) <= reclaim.limit_clock() - make_interval(secs => 2.0 * coalesce(
-    (SELECT t.window_seconds FROM reclaim.rate_limit_tiers t WHERE t.tier = split_part(r.key, ':', 1)), 3600));
-  GET DIAGNOSTICS v_deleted = ROW_COUNT;
+  WHILE v_next IS NOT NULL LOOP
+    SELECT p.deleted, p.next INTO v_page FROM reclaim.limit_prune_page(v_next, 256) p;
+    v_deleted := v_deleted + v_page.deleted;
+    v_next := v_page.next;
+  END LOOP;
   RAISE NOTICE 'Cleaned up % old rate limit buckets', v_deleted;
   RETURN v_deleted;
 END

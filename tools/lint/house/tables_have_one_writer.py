@@ -37,6 +37,7 @@ OWNERS = {
     "schema_migrations": "pg",
     "sessions": "customers",
     "sign_in_codes": "customers",
+    "sign_in_networks": "customers",
     "switches": "calls",
     "verification_codes": "recovery",
     "work_items": "work",
