@@ -288,11 +288,13 @@ static const struct command commands[] = {
      .usage = "show|reset KEY",
      .summary = "requests counted against the rate limits, and forgetting them",
      .help =
-         "KEY is ip:ADDRESS, email:ADDRESS or global.\n"
+         "KEY is ip:ADDRESS, email:ADDRESS or global. An IPv6 address also stands for its /48 (the tiers named "
+         "-site).\n"
+         "With email:ADDRESS ip:ADDRESS the passwords tried for that address from that network are included.\n"
          "\n"
          "  show KEY   requests counted in each tier's window, what is left, and how long until one more is let in\n"
          "  reset KEY  forgets them, at every running instance\n",
-     .words = 2,
+     .words = 3,
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .key_purpose = IDENTIFIER_PURPOSE,
      .read = limits_read,

@@ -58,6 +58,14 @@ struct ip ip_network(const struct ip *ip)
     return near;
 }
 
+struct ip ip_site(const struct ip *ip)
+{
+    struct ip site = *ip;
+    if (!ip_is_v4(ip))
+        memset(site.bytes + 6, 0, 10);
+    return site;
+}
+
 enum err cidr_parse(struct str text, struct cidr *ret)
 {
     struct str bits_text = text, address;

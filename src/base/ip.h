@@ -26,6 +26,8 @@ bool ip_is_v4(const struct ip *ip);
 void ip_format(const struct ip *ip, char into[IP_TEXT_MAX]);
 /* The unit that rate limits apply to: the address itself for IPv4, its /64 for IPv6. */
 struct ip ip_network(const struct ip *ip);
+/* What one IPv6 customer is assigned at most: its /48. An IPv4 address is itself. */
+struct ip ip_site(const struct ip *ip);
 
 enum err cidr_parse(struct str text,
                     struct cidr *ret) MUST_CHECK; /* "10.0.0.0/8"; an address alone is a network of one address */

@@ -8,12 +8,13 @@
 #include "limits/store.h"
 #include "server/database.h"
 
-#define TIERS_OF_KEY_MAX 4
+#define TIERS_OF_KEY_MAX 8
 
 struct limits_key { /* what "ip:ADDRESS" and so on names */
     enum { KEY_GLOBAL, KEY_IP, KEY_EMAIL } kind;
     struct ip ip;
     struct str email;
+    bool has_client; /* an address of the client was given with the e-mail address */
 };
 
 static enum err key_parse(struct arena *arena, struct str text, struct limits_key *ret)
@@ -34,15 +35,49 @@ static enum err key_parse(struct arena *arena, struct str text, struct limits_ke
 enum err limits_read(struct command_context *c)
 {
     bool shows = strcmp(word(c, 0), "show") == 0, resets = strcmp(word(c, 0), "reset") == 0;
-    struct limits_key *key = arena_take(c->arena, sizeof *key);
-    if (c->word_count != 2 || (!shows && !resets))
-        return why_set(&c->why, ERR_INPUT, "say show KEY or reset KEY; KEY is ip:ADDRESS, email:ADDRESS or global");
+    struct limits_key *key = arena_take(c->arena, sizeof *key), client = {.kind = KEY_GLOBAL};
+    if (c->word_count < 2 || c->word_count > 3 || (!shows && !resets))
+        return why_set(
+            &c->why, ERR_INPUT,
+            "say show KEY or reset KEY; KEY is ip:ADDRESS, email:ADDRESS or global, or both addresses");
     if (!key || key_parse(c->arena, str_of(word(c, 1)), key))
         return why_set(&c->why, ERR_INPUT, "\"%s\" is not ip:ADDRESS, email:ADDRESS or global", word(c, 1));
+    if (c->word_count == 3) {
+        if (key->kind != KEY_EMAIL || key_parse(c->arena, str_of(word(c, 2)), &client) || client.kind != KEY_IP)
+            return why_set(&c->why, ERR_INPUT, "two keys are email:ADDRESS and then ip:ADDRESS");
+        key->ip = client.ip;
+        key->has_client = true;
+    }
     if (c->format_given && !shows)
         return why_set(&c->why, ERR_INPUT, "--format goes with show");
     c->input = key;
     return OK;
+}
+
+/* The tiers of clients, each followed by that of sites for an IPv6 address. */
+static size_t counted_under_ip(const struct ip *ip, const struct digest *identifier_key,
+                               struct counted into[TIERS_OF_KEY_MAX])
+{
+    static const enum tier tiers[] = {TIER_IP, TIER_PROBE, TIER_LOGIN_IP, TIER_CODE_IP};
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT_OF(tiers); i++) {
+        into[count++] = counted_by_ip(tiers[i], identifier_key, ip);
+        if (!ip_is_v4(ip))
+            into[count++] = counted_by_site(tier_of_sites(tiers[i]), identifier_key, ip);
+    }
+    return count;
+}
+
+static size_t counted_under_email(const struct limits_key *key, const struct digest *identifier_key,
+                                  struct counted into[TIERS_OF_KEY_MAX])
+{
+    static const enum tier tiers[] = {TIER_EMAIL, TIER_EMAIL_VALIDATE, TIER_LOGIN_ADDRESS, TIER_CODE};
+    size_t count = 0;
+    for (size_t i = 0; i < COUNT_OF(tiers); i++)
+        into[count++] = counted_by_email(tiers[i], identifier_key, key->email);
+    if (key->has_client)
+        into[count++] = counted_by_email_and_ip(TIER_LOGIN, identifier_key, key->email, &key->ip);
+    return count;
 }
 
 /* Every tier that counts under the key. */
@@ -51,25 +86,18 @@ static size_t counted_under(const struct limits_key *key, const struct digest *i
 {
     switch (key->kind) {
     case KEY_IP:
-        into[0] = counted_by_ip(TIER_IP, identifier_key, &key->ip);
-        into[1] = counted_by_ip(TIER_PROBE, identifier_key, &key->ip);
-        into[2] = counted_by_ip(TIER_LOGIN_IP, identifier_key, &key->ip);
-        into[3] = counted_by_ip(TIER_CODE_IP, identifier_key, &key->ip);
-        return 4;
+        return counted_under_ip(&key->ip, identifier_key, into);
     case KEY_EMAIL:
-        into[0] = counted_by_email(TIER_EMAIL, identifier_key, key->email);
-        into[1] = counted_by_email(TIER_EMAIL_VALIDATE, identifier_key, key->email);
-        into[2] = counted_by_email(TIER_LOGIN, identifier_key, key->email);
-        into[3] = counted_by_email(TIER_CODE, identifier_key, key->email);
-        return 4;
+        return counted_under_email(key, identifier_key, into);
     default:
-        into[0] = counted_globally();
-        return 1;
+        into[0] = counted_for_everyone(TIER_GLOBAL);
+        into[1] = counted_for_everyone(TIER_GLOBAL_VALIDATE);
+        return 2;
     }
 }
 
 static const struct report_column columns[] = {
-    {.name = "tier", .width = 14},
+    {.name = "tier", .width = 15},
     {.name = "requests", .kind = REPORT_NUMBER, .where = IN_DATA},
     {.name = "limit", .kind = REPORT_NUMBER, .where = IN_DATA},
     {.name = "window_seconds", .kind = REPORT_NUMBER, .where = IN_DATA},

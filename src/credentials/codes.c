@@ -16,6 +16,12 @@ enum err code_keys_derive(struct str master, enum code_purpose purpose, struct c
     return e ? e : digest_derive(master, names[purpose].hash, &ret->hash);
 }
 
+/* Ten of a million codes, or a hundred of 2^40. */
+int code_tries_max(const struct code_shape *shape)
+{
+    return strlen(shape->alphabet) <= 10 ? 10 : 100;
+}
+
 struct code_salt code_salt_new(void)
 {
     struct code_salt salt = {{0}};

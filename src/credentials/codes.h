@@ -24,6 +24,13 @@ struct code_shape {
         .symbols = 8, .alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789", .group = 4, .also_well_formed = "IO"             \
     }
 
+/* Wrong tries count in the code's row before it is compared: `tries` of all, and network_tries, an object of the client
+ * networks' hashes and their counts. These are expressions on it; the parameter is a network's hash. */
+#define CODE_NETWORK_TRIES(param) "coalesce((network_tries->>" param "::text)::int4, 0)"
+#define CODE_NETWORK_TRIES_PLUS(param)                                                                                 \
+    "network_tries || jsonb_build_object(" param "::text, " CODE_NETWORK_TRIES(param) " + 1)"
+#define CODE_NETWORK_TRIES_MAX "3"
+
 enum code_purpose {
     CODE_FOR_CLEANUP, /* deletes an unfinished registration */
     CODE_FOR_SIGN_IN,
@@ -42,6 +49,9 @@ struct code {
 };
 
 enum err code_keys_derive(struct str master, enum code_purpose purpose, struct code_keys *ret) MUST_CHECK;
+
+/* How many tries a code has from all networks together. */
+int code_tries_max(const struct code_shape *shape);
 
 struct code_salt code_salt_new(void);
 void code_salt_hex(const struct code_salt *salt, char into[2 * CODE_SALT_LEN + 1]);

@@ -31,11 +31,15 @@ struct login {
     struct str code; /* as typed; absent: the password is the proof */
     struct session session;
     char user_id[37];
-    bool may_sign_in; /* has confirmed the address, and is not banned */
+    char pair_hash[DIGEST_HEX_LEN + 1]; /* of the address and the client's network */
+    bool at_address_limit; /* so many passwords were tried for the address that only known networks go on */
+    bool known_network;    /* somebody signed in to the address from there */
+    bool may_sign_in;      /* has confirmed the address, and is not banned */
     enum { FACTOR_NONE, FACTOR_VERIFIED, FACTOR_UNKNOWN } second_factor;
 };
 
 static bool read_body(struct login *l);
+static void count_in(struct login *l);
 static void limits_decided(struct ticket *ticket);
 static enum err read_user(struct db_request *db, struct pg *pg);
 static void check_password(struct db_request *db);
@@ -60,12 +64,24 @@ void login_handle(struct request *rq)
     if (!read_body(l))
         return;
     l->ticket.decided = limits_decided;
-    /* A code has tries of its own: passwords that others try do not keep its owner out. */
-    if (!l->code.at)
-        ticket_count_in(context->admission, &l->ticket,
-                        counted_by_email(TIER_LOGIN, context->identifier_key, l->email));
-    ticket_count_in(context->admission, &l->ticket, counted_by_ip(TIER_LOGIN_IP, context->identifier_key, &rq->client));
+    count_in(l);
     admission_ask(context->admission, &l->ticket);
+}
+
+/* A code has tries of its own: passwords that others try do not keep its owner out. Passwords count for the address and the
+ * client's network together, so that strangers use up their own tries; those for the address from everywhere are a soft
+ * tier, since networks that its owner signed in from are let through. */
+static void count_in(struct login *l)
+{
+    struct admission *admission = l->context->admission;
+    const struct digest *key = l->context->identifier_key;
+    struct counted pair = counted_by_email_and_ip(TIER_LOGIN, key, l->email, &l->rq->client);
+    digest_hex(&pair.subject, l->pair_hash);
+    if (!l->code.at)
+        ticket_count_in(admission, &l->ticket, pair);
+    ticket_count_client(admission, &l->ticket, TIER_LOGIN_IP, key, &l->rq->client);
+    if (!l->code.at)
+        ticket_count_softly(admission, &l->ticket, counted_by_email(TIER_LOGIN_ADDRESS, key, l->email));
 }
 
 /* False after a 400 was sent. */
@@ -92,6 +108,20 @@ static bool read_body(struct login *l)
     return !fields_refuse(&f, l->rq);
 }
 
+static void refuse_limited(struct login *l)
+{
+    counter_add(&logins, 1, "limited");
+    reply_refuse(l->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
+}
+
+/* Says when to come back and nothing else about what others tried. */
+static void refuse_address(struct login *l)
+{
+    ticket_refuse_softly(&l->ticket);
+    limit_retry_header(l->rq, &l->ticket);
+    refuse_limited(l);
+}
+
 /* 2. On the batching thread, or still on the loop. */
 static void limits_decided(struct ticket *ticket)
 {
@@ -100,10 +130,11 @@ static void limits_decided(struct ticket *ticket)
         reply_fault(l->rq, ticket->fault);
         return;
     }
-    limit_headers(l->rq, ticket);
+    l->at_address_limit = ticket->verdict == ADMISSION_GRANTED && ticket_soft_is_full(ticket);
+    if (!l->at_address_limit)
+        limit_headers(l->rq, ticket);
     if (ticket->verdict == ADMISSION_REFUSED) {
-        counter_add(&logins, 1, "limited");
-        reply_refuse(l->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
+        refuse_limited(l);
         return;
     }
     if (l->code.at) {
@@ -113,13 +144,24 @@ static void limits_decided(struct ticket *ticket)
     db_request_start(&l->db, customers_pool(l->context, LANE_ACCOUNT));
 }
 
+static enum err find_network(struct login *l, struct pg *pg)
+{
+    struct pg_call known = {.ask = &session_find_network, .args = {pg_text(l->pair_hash)}};
+    enum err e = pg_ask(pg, &known, l->db.job.deadline_ns);
+    l->known_network = !e && pg_get_bool(&known, 0, 0);
+    return e;
+}
+
 /* 3. On a worker, for a password. */
 static enum err read_user(struct db_request *db, struct pg *pg)
 {
     struct login *l = OWNER_OF(db, struct login, db);
     struct pg_call call = {.ask = &login_find_user, .args = {pg_text(l->email.at)}};
+    enum err e = l->at_address_limit ? find_network(l, pg) : OK;
+    if (e || (l->at_address_limit && !l->known_network))
+        return e;
     decoy_refresh(l->context, pg, db->job.deadline_ns);
-    enum err e = pg_ask(pg, &call, db->job.deadline_ns);
+    e = pg_ask(pg, &call, db->job.deadline_ns);
     if (e || pg_is_null(&call, 0, 0))
         return e;
     l->hash = arena_copy(l->rq->arena, pg_get(&call, 0, 1));
@@ -134,6 +176,12 @@ static enum err read_user(struct db_request *db, struct pg *pg)
 static void check_password(struct db_request *db)
 {
     struct login *l = OWNER_OF(db, struct login, db);
+    if (l->at_address_limit && !l->known_network) {
+        refuse_address(l);
+        return;
+    }
+    if (l->at_address_limit)
+        limit_headers(l->rq, &l->ticket);
     l->check = (struct verification){.password = l->password, .hash = l->hash, .verified = password_checked};
     enum err e = verifier_ask(l->context->verifier, &l->check);
     if (e)
@@ -165,14 +213,21 @@ static void password_checked(struct verification *v)
 static enum err begin_session(struct db_request *db, struct pg *pg)
 {
     struct login *l = OWNER_OF(db, struct login, db);
-    return session_begin(pg, l->user_id, db->job.deadline_ns, &l->session);
+    enum err e = session_begin(pg, l->user_id, db->job.deadline_ns, &l->session);
+    if (!e && l->session.id[0])
+        session_note(pg, l->pair_hash, db->job.deadline_ns);
+    return e;
 }
 
 /* 3 to 6. On a worker, for a code: it proves single sign-on users and those with a second factor, too. */
 static enum err use_code(struct db_request *db, struct pg *pg)
 {
     struct login *l = OWNER_OF(db, struct login, db);
-    return sign_in_code_use(l->context, pg, l->email, l->code, db->job.deadline_ns, &l->session);
+    struct code_proof proof = {l->context, l->email, l->code, &l->rq->client, db->job.deadline_ns};
+    enum err e = sign_in_code_use(&proof, pg, &l->session);
+    if (!e && l->session.id[0])
+        session_note(pg, l->pair_hash, db->job.deadline_ns);
+    return e;
 }
 
 /* 7. On the same worker. */

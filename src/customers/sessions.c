@@ -6,6 +6,7 @@
 
 #include "api/db_request.h"
 #include "base/clock.h"
+#include "base/log.h"
 #include "customers/customers.h"
 
 static const struct statement begin = {
@@ -41,7 +42,32 @@ static const struct statement prune_codes = {
     .columns = "",
 };
 
-const struct statement *const sessions_statements[] = {&begin, &end, &prune_sessions, &prune_codes};
+static const struct statement note_network = {
+    .name = "session_note_network",
+    .sql = "INSERT INTO reclaim.sign_in_networks (pair_hash, signed_in_at) VALUES ($1, pg_catalog.clock_timestamp())"
+           " ON CONFLICT (pair_hash) DO UPDATE SET signed_in_at = excluded.signed_in_at",
+    .params = 1,
+    .columns = "",
+};
+
+const struct statement session_find_network = {
+    .name = "session_find_network",
+    .sql = "SELECT EXISTS (SELECT 1 FROM reclaim.sign_in_networks WHERE pair_hash = $1"
+           " AND signed_in_at > pg_catalog.clock_timestamp() - interval '30 days') AS known",
+    .params = 1,
+    .columns = "known:bool",
+};
+
+static const struct statement prune_networks = {
+    .name = "sign_in_networks_prune",
+    .sql = "DELETE FROM reclaim.sign_in_networks WHERE pair_hash IN (SELECT pair_hash FROM reclaim.sign_in_networks"
+           " WHERE signed_in_at <= pg_catalog.now() - interval '30 days' ORDER BY signed_in_at LIMIT 10000)",
+    .params = 0,
+    .columns = "",
+};
+
+const struct statement *const sessions_statements[] = {
+    &begin, &end, &prune_sessions, &prune_codes, &note_network, &prune_networks, &session_find_network};
 const size_t sessions_statement_count = COUNT_OF(sessions_statements);
 
 enum err session_read_begun(const struct pg_call *inserted, struct session *ret)
@@ -60,12 +86,19 @@ enum err session_begin(struct pg *pg, const char *user_id, int64_t deadline_ns, 
     return e ? e : session_read_begun(&call, ret);
 }
 
+void session_note(struct pg *pg, const char *pair_hash, int64_t deadline_ns)
+{
+    struct pg_call call = {.ask = &note_network, .args = {pg_text(pair_hash)}};
+    if (pg_ask(pg, &call, deadline_ns))
+        log_warn("the network of a sign-in was not noted", F_STR("sqlstate", call.sqlstate));
+}
+
 enum err sessions_prune(struct pg *pg, int64_t deadline_ns)
 {
     for (;;) {
-        struct pg_call calls[] = {{.ask = &prune_sessions}, {.ask = &prune_codes}};
+        struct pg_call calls[] = {{.ask = &prune_sessions}, {.ask = &prune_codes}, {.ask = &prune_networks}};
         enum err e = pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
-        if (e || (calls[0].rows == 0 && calls[1].rows == 0))
+        if (e || (calls[0].rows == 0 && calls[1].rows == 0 && calls[2].rows == 0))
             return e;
     }
 }

@@ -18,7 +18,6 @@
 #include "limits/headers.h"
 
 #define CODE_LIFE_S 300
-#define TRIES_MAX "5"
 
 METRIC_COUNTER(asked, "reclaim_sign_in_codes_total", "Requests for a sign-in code.", "outcome");
 
@@ -38,17 +37,19 @@ static const struct statement store_code = {
            "  (SELECT reclaim.now()) + $5::int8 * interval '1 second')"
            " ON CONFLICT (email_hash) DO UPDATE SET user_id = excluded.user_id, code_hash = excluded.code_hash,"
            "  code_salt = excluded.code_salt, expires_at = excluded.expires_at, tries = 0,"
-           "  created_at = excluded.created_at",
+           "  network_tries = '{}', created_at = excluded.created_at",
     .params = 5,
     .columns = "",
 };
 
 static const struct statement take_try = {
     .name = "sign_in_take_try",
-    .sql = "UPDATE reclaim.sign_in_codes SET tries = tries + 1"
-           " WHERE email_hash = $1 AND expires_at > (SELECT reclaim.now()) AND tries < " TRIES_MAX
-           " RETURNING encode(code_hash, 'hex') AS code_hash, encode(code_salt, 'hex') AS code_salt",
-    .params = 1,
+    .sql = "UPDATE reclaim.sign_in_codes SET tries = tries + 1, network_tries = " CODE_NETWORK_TRIES_PLUS(
+        "$2") " WHERE email_hash = $1 AND expires_at > (SELECT reclaim.now()) AND tries < $3::int4"
+              " AND " CODE_NETWORK_TRIES(
+                  "$2") " < " CODE_NETWORK_TRIES_MAX
+                        " RETURNING encode(code_hash, 'hex') AS code_hash, encode(code_salt, 'hex') AS code_salt",
+    .params = 3,
     .columns = "code_hash:text code_salt:text",
 };
 
@@ -118,7 +119,7 @@ void sign_in_code_handle(struct request *rq)
         return;
     c->ticket.decided = limits_decided;
     ticket_count_in(context->admission, &c->ticket, counted_by_email(TIER_CODE, context->identifier_key, c->email));
-    ticket_count_in(context->admission, &c->ticket, counted_by_ip(TIER_CODE_IP, context->identifier_key, &rq->client));
+    ticket_count_client(context->admission, &c->ticket, TIER_CODE_IP, context->identifier_key, &rq->client);
     admission_ask(context->admission, &c->ticket);
 }
 
@@ -240,13 +241,18 @@ static void answer(struct db_request *db)
 /* --- using a code --- */
 
 /* The try is committed before the code is compared: requests at the same time get no more tries than one after another.
- * The salt tells which code it was. */
-static enum err take_and_compare(struct customers *context, struct pg *pg, const char *email_hash,
-                                 const struct code *code, int64_t deadline_ns, struct code_salt *salt, bool *ret_right)
+ * Each network has tries of its own. The salt tells which code it was. */
+static enum err take_and_compare(const struct code_proof *proof, struct pg *pg, const char *email_hash,
+                                 const struct code *code, struct code_salt *salt, bool *ret_right)
 {
-    struct pg_call taken = {.ask = &take_try, .args = {pg_text(email_hash)}};
+    struct customers *context = proof->context;
+    char network[DIGEST_HEX_LEN + 1];
+    struct counted client = counted_by_ip(TIER_LOGIN_IP, context->identifier_key, proof->client);
+    digest_hex(&client.subject, network);
+    struct pg_call taken = {.ask = &take_try,
+                            .args = {pg_text(email_hash), pg_text(network), pg_i64(code_tries_max(&shape))}};
     struct digest stored;
-    enum err e = pg_ask(pg, &taken, deadline_ns);
+    enum err e = pg_ask(pg, &taken, proof->deadline_ns);
     *ret_right = false;
     if (e || taken.rows == 0)
         return e;
@@ -257,25 +263,25 @@ static enum err take_and_compare(struct customers *context, struct pg *pg, const
     return OK;
 }
 
-enum err sign_in_code_use(struct customers *context, struct pg *pg, struct str email, struct str typed,
-                          int64_t deadline_ns, struct session *ret)
+enum err sign_in_code_use(const struct code_proof *proof, struct pg *pg, struct session *ret)
 {
     struct code code;
     struct code_salt salt;
     char email_hash[DIGEST_HEX_LEN + 1], salt_hex[2 * CODE_SALT_LEN + 1];
     bool right;
     *ret = (struct session){"", ""};
-    if (code_read(&shape, typed, &code))
+    if (code_read(&shape, proof->typed, &code))
         return OK;
-    hash_email(context, email, email_hash);
-    enum err e = take_and_compare(context, pg, email_hash, &code, deadline_ns, &salt, &right);
+    hash_email(proof->context, proof->email, email_hash);
+    enum err e = take_and_compare(proof, pg, email_hash, &code, &salt, &right);
     secret_wipe(&code, sizeof code);
     if (e || !right)
         return e;
     code_salt_hex(&salt, salt_hex);
-    struct pg_call used = {.ask = &use_code,
-                           .args = {pg_text(email_hash), pg_text(salt_hex), pg_text(email.at), pg_i64(SESSION_LIFE_S)}};
-    e = pg_ask(pg, &used, deadline_ns);
+    struct pg_call used = {
+        .ask = &use_code,
+        .args = {pg_text(email_hash), pg_text(salt_hex), pg_text(proof->email.at), pg_i64(SESSION_LIFE_S)}};
+    e = pg_ask(pg, &used, proof->deadline_ns);
     return e ? e : session_read_begun(&used, ret);
 }
 

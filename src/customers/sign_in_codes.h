@@ -6,10 +6,15 @@
 #include "customers/customers.h"
 #include "customers/sessions.h"
 
-/* Begins a session if the code is the address's and was not used, on a worker. Otherwise ret->id is "", and a try is
- * taken. */
-enum err sign_in_code_use(struct customers *context, struct pg *pg, struct str email, struct str typed,
-                          int64_t deadline_ns, struct session *ret) MUST_CHECK;
+struct code_proof {
+    struct customers *context;
+    struct str email, typed;
+    const struct ip *client;
+    int64_t deadline_ns;
+};
+/* Begins a session if the code is the address's and was not used, on a worker. Otherwise ret->id is "", and one of the
+ * tries of the client's network is taken. */
+enum err sign_in_code_use(const struct code_proof *proof, struct pg *pg, struct session *ret) MUST_CHECK;
 
 /* The mail; the caller sets the recipient. */
 void sign_in_code_mail_write(const struct code *code, int minutes, const char *reference, struct mail *ret);

@@ -123,8 +123,7 @@ static void check_password(struct unregistration *u)
     u->ticket.decided = limits_decided;
     ticket_count_in(context->admission, &u->ticket,
                     counted_by_email(TIER_LOGIN, context->identifier_key, str_of(u->caller->user_id)));
-    ticket_count_in(context->admission, &u->ticket,
-                    counted_by_ip(TIER_LOGIN_IP, context->identifier_key, &u->rq->client));
+    ticket_count_client(context->admission, &u->ticket, TIER_LOGIN_IP, context->identifier_key, &u->rq->client);
     admission_ask(context->admission, &u->ticket);
 }
 

@@ -7,12 +7,14 @@
 #include "pg/batch.h"
 #include "pg/listener.h"
 
-#define TIERS_OF_REQUEST_MAX 3
+#define TIERS_OF_REQUEST_MAX 4
 
 /* The state of one tier for a request. */
 struct standing {
     struct counted counted;
     struct limit limit;
+    bool soft;     /* refuses nothing; counted if there is room */
+    bool was_full; /* of a soft tier: there was none */
     int64_t remaining;
     int64_t reset_ns; /* time until the oldest counted request leaves the window */
     int64_t wait_ns;  /* time until another request is admitted; 0: now */
@@ -44,17 +46,28 @@ bool admission_is_listening(const struct admission *a);
 
 /* Adds a tier to a ticket, unless the tier is off. */
 void ticket_count_in(struct admission *a, struct ticket *t, struct counted counted);
+/* The same for a tier that refuses nothing itself: the caller asks ticket_soft_is_full(). */
+void ticket_count_softly(struct admission *a, struct ticket *t, struct counted counted);
+/* A tier of clients, and for IPv6 also that of their sites. */
+void ticket_count_client(struct admission *a, struct ticket *t, enum tier tier, const struct digest *key,
+                         const struct ip *client);
 /* Gets a verdict: from the cache, from the database, or immediately when no tier applies. */
 void admission_ask(struct admission *a, struct ticket *t);
 
 /* Gives the verdict when a refusal is cached; otherwise does nothing and returns false. */
 bool admission_refuse(struct admission *a, struct ticket *t) MUST_CHECK;
 
-/* The tier with the longest wait of a refused request, or the least remaining of an admitted one; NULL when none. */
+/* The tier with the longest wait of a refused request, or the least remaining of an admitted one; NULL when none. Soft
+ * tiers do not count, until one of the calls below. */
 const struct standing *ticket_tightest(const struct ticket *t);
 
-#define LIMITS_CHANNEL "reclaim_limits" /* payload: a key, or "*" */
+/* Whether a soft tier of an admitted request had no room for it. */
+bool ticket_soft_is_full(const struct ticket *t);
+/* From here on soft tiers are like others, for the headers. */
+void ticket_show_soft(struct ticket *t);
+/* Turns the verdict into a refusal by the soft tiers that were full. */
+void ticket_refuse_softly(struct ticket *t);
 
-extern const struct statement admission_decide;
+#define LIMITS_CHANNEL "reclaim_limits" /* payload: a key, or "*" */
 
 #endif

@@ -12,6 +12,8 @@ int64_t limit_retry_after_s(const struct ticket *t)
 {
     const struct standing *s = ticket_tightest(t);
     int64_t seconds = s ? seconds_up(s->wait_ns) : 1;
+    if (s && seconds > s->limit.seconds)
+        seconds = s->limit.seconds;
     return seconds < 1 ? 1 : seconds;
 }
 
@@ -32,6 +34,11 @@ static const char *number(struct request *rq, int64_t n)
     struct buf out = buf_over(buffer, sizeof buffer);
     add_number(&out, n);
     return arena_copy(rq->arena, buf_str(&out)).at;
+}
+
+void limit_retry_header(struct request *rq, const struct ticket *t)
+{
+    reply_header(rq, "Retry-After", number(rq, limit_retry_after_s(t)));
 }
 
 struct str limit_wait_text(struct arena *arena, int64_t seconds)
@@ -66,7 +73,8 @@ static int64_t reset_time_s(const struct request *rq, int64_t reset_ns)
 void limit_headers(struct request *rq, const struct ticket *t)
 {
     const struct standing *tightest = ticket_tightest(t);
-    if (!tightest)
+    bool decided = t->verdict == ADMISSION_GRANTED || t->verdict == ADMISSION_REFUSED;
+    if (!tightest || !decided)
         return;
     bool refused = t->verdict == ADMISSION_REFUSED;
     int64_t remaining = refused ? 0 : tightest->remaining;
@@ -82,7 +90,9 @@ void limit_headers(struct request *rq, const struct ticket *t)
     struct buf out = buf_over(buffer, sizeof buffer);
     for (size_t i = 0; i < t->count; i++) {
         const struct standing *s = &t->tiers[i];
-        buf_addz(&out, i ? ", " : "");
+        if (s->soft)
+            continue;
+        buf_addz(&out, out.len ? ", " : "");
         add_tier(&out, s->counted.tier, "\";q=", s->limit.requests, ";w=", s->limit.seconds);
     }
     reply_header(rq, "RateLimit-Policy", arena_copy(rq->arena, buf_str(&out)).at);

@@ -1,21 +1,19 @@
 #include "limits/store.h"
 
-#include "limits/admission.h"
+#include "limits/admit_batch.h"
 
 static const struct statement declare_tier = {
     .name = "limits_declare_tier",
-    .sql = "INSERT INTO reclaim.rate_limit_tiers AS t (tier, window_seconds) VALUES ($1, $2::int4)"
-           " ON CONFLICT (tier) DO UPDATE SET window_seconds = excluded.window_seconds"
-           " WHERE t.window_seconds <> excluded.window_seconds",
+    .sql = "SELECT reclaim.limit_declare_tier($1, $2::int4)",
     .params = 2,
-    .columns = "",
+    .columns = "limit_declare_tier:void",
 };
 
-static const struct statement prune = {
-    .name = "limits_prune",
-    .sql = "SELECT reclaim.cleanup_old_rate_limit_buckets() AS deleted",
-    .params = 0,
-    .columns = "deleted:int4",
+static const struct statement prune_page = {
+    .name = "limits_prune_page",
+    .sql = "SELECT deleted, next FROM reclaim.limit_prune_page($1::int8, 256)",
+    .params = 1,
+    .columns = "deleted:int4 next:int8",
 };
 
 static const struct statement read_state = {
@@ -43,20 +41,28 @@ static const struct statement notify = {
     .columns = "sent:text",
 };
 
-const struct statement *const limits_statements[] = {&admission_decide, &declare_tier,  &prune,
+const struct statement *const limits_statements[] = {&admission_decide, &declare_tier,  &prune_page,
                                                      &read_state,       &delete_counts, &notify};
 const size_t limits_statement_count = COUNT_OF(limits_statements);
 
 enum err limits_prune(struct pg *pg, const struct tier_table *tiers, int64_t deadline_ns)
 {
-    struct pg_call calls[TIER_COUNT + 1];
+    struct pg_call calls[TIER_COUNT];
     size_t count = 0;
     for (int tier = 0; tier < TIER_COUNT; tier++)
         if (tiers->of[tier].requests)
             calls[count++] = (struct pg_call){
                 .ask = &declare_tier, .args = {pg_text(tier_name((enum tier)tier)), pg_i64(tiers->of[tier].seconds)}};
-    calls[count++] = (struct pg_call){.ask = &prune};
-    return pg_trip(pg, calls, count, deadline_ns);
+    enum err e = count ? pg_trip(pg, calls, count, deadline_ns) : OK;
+    int64_t block = 0;
+    for (bool more = true; !e && more;) { /* each page is a transaction of its own: what it deleted stays deleted */
+        struct pg_call page = {.ask = &prune_page, .args = {pg_i64(block)}};
+        if ((e = pg_ask(pg, &page, deadline_ns)))
+            break;
+        more = !pg_is_null(&page, 0, 1);
+        block = more ? pg_get_i64(&page, 0, 1) : 0;
+    }
+    return e;
 }
 
 enum err limit_read_state(struct pg *pg, const struct counted *c, const struct limit *limit, int64_t deadline_ns,

@@ -5,7 +5,7 @@
 #include "limits/tiers.h"
 #include "pg/pg.h"
 
-/* Stores each tier's window in the database and deletes rows that are older. */
+/* Stores each tier's window in the database and deletes rows that are older, page by page. */
 enum err limits_prune(struct pg *pg, const struct tier_table *tiers, int64_t deadline_ns) MUST_CHECK;
 
 struct limit_state {

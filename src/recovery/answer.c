@@ -65,6 +65,8 @@ static void write_success(struct flow *f, int outcome)
  * only with the right code. */
 static int uniform_outcome(struct flow *f)
 {
+    if (f->step == BODY_VALIDATE && f->outcome == CLEANUP_RATE_LIMITED)
+        return CLEANUP_RATE_LIMITED; /* the same for every address */
     if (f->step == BODY_VALIDATE)
         return f->outcome == USER_DELETED ? USER_DELETED : CLEANUP_WRONG_CODE;
     /* By the clock of the request for every address: the database's may differ, and it was read for orphans only. */
@@ -80,8 +82,11 @@ void flow_answer(struct flow *f)
     histogram_observe(&step_time, (double)(clock_ns() - f->rq->arrived_ns) / (double)NS_PER_S, step_names[f->step]);
 
     int outcome = f->context->uniform ? uniform_outcome(f) : f->outcome;
+    flow_limit_headers(f);
     if (outcome >= CODE_SENT)
         write_success(f, outcome);
+    else if (outcome == CLEANUP_RATE_LIMITED)
+        flow_write_limited(f);
     else
         contract_refuse_as(f->rq, f->context->contract, (enum cleanup_error)outcome,
                            f->context->contract->errors[outcome].status,
@@ -96,6 +101,7 @@ void flow_answer_fault(struct flow *f, enum err e)
              F_STR("sqlstate", f->fault.sqlstate), F_STR("constraint", f->fault.constraint));
     log_correlate(NULL);
     flow_count_outcome(f->step, CLEANUP_FAULT);
+    flow_limit_headers(f);
     contract_refuse(f->rq, f->context->contract, CLEANUP_FAULT);
     reply_send(f->rq, f->rq->reply.status);
 }

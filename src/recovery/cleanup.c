@@ -47,23 +47,29 @@ static void read_request(struct flow *f)
     secret_wipe(&body, sizeof body);
 }
 
-/* The limits that count this request, and the keyed hashes that limits and log know it by. */
+/* The limits that count this request, and the keyed hashes that limits and log know it by. A body that cannot be read is
+ * counted for its client only, so that nobody uses up what all share with requests that cost nothing. */
 static void count_in(struct flow *f)
 {
     struct cleanup *context = f->context;
-    struct counted ip = counted_by_ip(TIER_IP, context->identifier_key, &f->rq->client);
-    ticket_count_in(context->admission, &f->ticket, counted_globally());
-    ticket_count_in(context->admission, &f->ticket, ip);
+    const struct digest *key = context->identifier_key;
+    bool validates = f->step == BODY_VALIDATE;
+    if (f->step != BODY_MALFORMED)
+        ticket_count_in(context->admission, &f->ticket,
+                        counted_for_everyone(validates ? TIER_GLOBAL_VALIDATE : TIER_GLOBAL));
+    ticket_count_client(context->admission, &f->ticket, TIER_IP, key, &f->rq->client);
     if (f->step == BODY_MALFORMED)
         return;
-    struct counted email = counted_by_email(f->step == BODY_REQUEST_CODE ? TIER_EMAIL : TIER_EMAIL_VALIDATE,
-                                            context->identifier_key, f->email);
-    if (f->step == BODY_REQUEST_CODE || context->contract->limits_validation)
+    struct counted email = counted_by_email(validates ? TIER_EMAIL_VALIDATE : TIER_EMAIL, key, f->email);
+    struct counted network = counted_by_ip(TIER_IP, key, &f->rq->client);
+    if (!validates)
         ticket_count_in(context->admission, &f->ticket, email);
+    else if (context->contract->limits_validation)
+        ticket_count_softly(context->admission, &f->ticket, email); /* strangers must not keep the owner out */
     f->subject.correlation_id = f->rq->correlation_id;
     f->subject.step = step_names[f->step];
     digest_hex(&email.subject, f->subject.email_hash);
-    digest_hex(&ip.subject, f->subject.ip_hash);
+    digest_hex(&network.subject, f->subject.ip_hash);
 }
 
 /* The time by which the mail's result must be known. A fifth of the hold is kept in reserve: an engine that gets no
@@ -73,12 +79,31 @@ static int64_t mail_due_ns(const struct request *rq)
     return rq->hold.until_ns ? rq->hold.until_ns - rq->hold.step_ns / 5 : rq->arrived_ns;
 }
 
+/* Whether the headers depend on the code, too: an admitted second step. */
+static bool has_soft_tier(const struct flow *f)
+{
+    return f->step == BODY_VALIDATE && f->ticket.verdict == ADMISSION_GRANTED;
+}
+
+/* A success tells nothing about the tries of others. Refusals are alike, whether the code was right or not. */
+void flow_limit_headers(struct flow *f)
+{
+    if (!has_soft_tier(f))
+        return;
+    if (f->outcome == CLEANUP_RATE_LIMITED)
+        ticket_refuse_softly(&f->ticket);
+    else if (f->outcome != USER_DELETED)
+        ticket_show_soft(&f->ticket);
+    limit_headers(f->rq, &f->ticket);
+}
+
 /* 2. On the batching thread, or still on the loop: the limits' decision; then a worker goes on (run_step.c). */
 static void limits_decided(struct ticket *ticket)
 {
     struct flow *f = OWNER_OF(ticket, struct flow, ticket);
     struct pool *pool = atomic_load(&f->context->pool);
-    limit_headers(f->rq, ticket);
+    if (!has_soft_tier(f))
+        limit_headers(f->rq, ticket);
     if (ticket->verdict == ADMISSION_REFUSED) {
         flow_refuse_limited(f);
     } else if (ticket->verdict == ADMISSION_FAILED || !pool) {

@@ -65,6 +65,9 @@ extern const char *const step_names[]; /* by enum body_step, for the log and met
 enum err request_code(struct flow *f, struct pg *pg);
 enum err validate_and_cleanup(struct flow *f, struct pg *pg);
 
+/* cleanup.c: the rate-limit headers of a second step, once its outcome is known. */
+void flow_limit_headers(struct flow *f);
+
 /* candidate.c: the address's lock, the user and its ownership. */
 struct candidate {
     char user_id[37];
@@ -105,6 +108,8 @@ struct mail_revocable *flow_mail_result(struct mail_waiter *waiter, enum mail_re
 enum err flow_refuse(struct flow *f, struct pg *pg, struct tx *tx, int error) MUST_CHECK;
 /* The same for a step that failed, as far as the connection allows. */
 void flow_log_fault(struct flow *f, struct pg *pg, enum err e);
+/* Writes the answer to a flow whose ticket is refused. */
+void flow_write_limited(struct flow *f);
 /* Answers a flow that a limit refuses: the first of its key within a minute has a row in the log, all are counted. */
 void flow_refuse_limited(struct flow *f);
 /* Answers and counts a malformed request. */

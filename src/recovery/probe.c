@@ -94,7 +94,7 @@ void probe_handle(struct request *rq)
     q->rq = rq;
     q->probe = probe;
     q->ticket.decided = limits_decided;
-    ticket_count_in(probe->admission, &q->ticket, counted_by_ip(TIER_PROBE, probe->identifier_key, &rq->client));
+    ticket_count_client(probe->admission, &q->ticket, TIER_PROBE, probe->identifier_key, &rq->client);
     if (!may_have_correlation_id(rq->body) && admission_refuse(probe->admission, &q->ticket))
         return;
     read_request(q);

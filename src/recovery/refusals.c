@@ -13,8 +13,9 @@ static size_t write_refusal(struct flow *f, enum cleanup_error error, const stru
                             struct pg_call calls[2])
 {
     calls[0] = audit_failed(&f->subject, error, f->stored.log_id, fault);
-    calls[1] = (struct pg_call){.ask = &cleanup_restore_try,
-                                .args = {pg_text(f->subject.email_hash), pg_i64(f->stored.log_id)}};
+    calls[1] = (struct pg_call){
+        .ask = &cleanup_restore_try,
+        .args = {pg_text(f->subject.email_hash), pg_i64(f->stored.log_id), pg_text(f->subject.ip_hash)}};
     return f->proven ? 2 : 1;
 }
 
@@ -82,12 +83,17 @@ static bool count_limited(struct flow *f)
     return by && refusal_counts_add(&f->context->refusals, by->counted, CLEANUP_RATE_LIMITED, f->rq->correlation_id);
 }
 
+void flow_write_limited(struct flow *f)
+{
+    int64_t seconds = limit_retry_after_s(&f->ticket);
+    contract_refuse_limited(f->rq, f->context->contract, limit_wait_text(f->rq->arena, seconds), seconds);
+}
+
 void flow_refuse_limited(struct flow *f)
 {
     struct request *rq = f->rq;
-    int64_t seconds = limit_retry_after_s(&f->ticket);
     flow_count_outcome(f->step, CLEANUP_RATE_LIMITED);
-    contract_refuse_limited(rq, f->context->contract, limit_wait_text(rq->arena, seconds), seconds);
+    flow_write_limited(f);
     reply_unhold_when_crowded(rq);
     struct pool *pool = atomic_load(&f->context->pool);
     if (count_limited(f) && f->step != BODY_MALFORMED && pool) {

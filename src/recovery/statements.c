@@ -52,7 +52,7 @@ const struct statement cleanup_store_code = {
         "  log.id FROM log"
         " ON CONFLICT (email_hash) DO UPDATE SET user_id = excluded.user_id, code_hash = excluded.code_hash,"
         "  code_salt = excluded.code_salt, expires_at = excluded.expires_at, log_id = excluded.log_id, tries = 0,"
-        "  created_at = excluded.created_at"
+        "  network_tries = '{}', created_at = excluded.created_at"
         " RETURNING c.log_id,"
         "  to_char(c.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS expires_at",
     .params = 7,
@@ -85,22 +85,27 @@ const struct statement cleanup_find_address = {
     .columns = "email:varchar",
 };
 
+/* A network that has used its tries learns no more about this code; others go on, up to all tries of the code. */
 const struct statement cleanup_take_try = {
     .name = "cleanup_take_try",
-    .sql = "UPDATE reclaim.verification_codes SET tries = tries + 1"
-           " WHERE email_hash = $1 AND expires_at > (SELECT reclaim.now()) AND tries < " CODE_TRIES_MAX
-           " RETURNING encode(code_hash, 'hex') AS code_hash, encode(code_salt, 'hex') AS code_salt, user_id, log_id,"
-           " reclaim.rfc3339(created_at) AS created_at",
-    .params = 1,
+    .sql = "UPDATE reclaim.verification_codes SET tries = tries + 1, network_tries = " CODE_NETWORK_TRIES_PLUS(
+        "$2") " WHERE email_hash = $1 AND expires_at > (SELECT reclaim.now()) AND tries < $3::int4"
+              " AND " CODE_NETWORK_TRIES("$2") " < " CODE_NETWORK_TRIES_MAX
+                                               " RETURNING encode(code_hash, 'hex') AS code_hash, encode(code_salt, "
+                                               "'hex') AS code_salt, user_id, log_id,"
+                                               " reclaim.rfc3339(created_at) AS created_at",
+    .params = 3,
     .columns = "code_hash:text code_salt:text user_id:uuid log_id:int8 created_at:text",
 };
 
 /* The code was right and the account could not be deleted: the same code can be sent again. */
 const struct statement cleanup_restore_try = {
     .name = "cleanup_restore_try",
-    .sql = "UPDATE reclaim.verification_codes SET tries = tries - 1"
-           " WHERE email_hash = $1 AND log_id = $2::int8 AND tries > 0",
-    .params = 2,
+    .sql = "UPDATE reclaim.verification_codes SET tries = tries - 1, network_tries = network_tries ||"
+           "  jsonb_build_object($3::text, " CODE_NETWORK_TRIES(
+               "$3") " - 1)"
+                     " WHERE email_hash = $1 AND log_id = $2::int8 AND tries > 0 AND " CODE_NETWORK_TRIES("$3") " > 0",
+    .params = 3,
     .columns = "",
 };
 

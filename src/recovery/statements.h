@@ -4,8 +4,6 @@
 
 #include "pg/pg.h"
 
-#define CODE_TRIES_MAX "3"
-
 extern const struct statement cleanup_lock;       /* $1 address; fails unless it is granted */
 extern const struct statement cleanup_await_lock; /* the same, waiting for it */
 extern const struct statement cleanup_find_code;  /* $1 email hash, $2 log id → log_id:int8 */
@@ -15,8 +13,9 @@ extern const struct statement cleanup_store_code; /* → log_id:int8 expires_at:
 extern const struct statement cleanup_store_operator;
 extern const struct statement
     cleanup_find_address;                       /* $1 user id → email:varchar; none that the clean-up knows: no row */
-extern const struct statement cleanup_take_try; /* $1 email hash → code_hash code_salt user_id log_id created_at */
-extern const struct statement cleanup_restore_try; /* $1 email hash, $2 log id */
+/* $1 email hash, $2 network's hash, $3 tries of the code → code_hash code_salt user_id log_id created_at */
+extern const struct statement cleanup_take_try;
+extern const struct statement cleanup_restore_try; /* $1 email hash, $2 log id, $3 network's hash */
 extern const struct statement cleanup_drop_code;   /* $1 email hash, $2 log id */
 extern const struct statement cleanup_delete_user; /* $1 user id */
 extern const struct statement cleanup_check_keys;  /* checks deferred keys now */

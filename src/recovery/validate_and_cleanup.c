@@ -51,12 +51,20 @@ static bool is_right(const struct flow *f)
     return digest_eq(&typed, &f->stored.hash);
 }
 
-/* Uses one of the code's tries, committed before the code is compared. */
+/* The address's limit refuses wrong codes only. */
+static int wrong_code(const struct flow *f, int refusal)
+{
+    return ticket_soft_is_full(&f->ticket) ? CLEANUP_RATE_LIMITED : refusal;
+}
+
+/* Uses one of the tries that the code has for this client's network, committed before the code is compared. */
 static enum err prove(struct flow *f, struct pg *pg, int *ret_refusal)
 {
     struct pg_call calls[] = {
         candidate_try_lock(f),
-        {.ask = &cleanup_take_try, .args = {pg_text(f->subject.email_hash)}},
+        {.ask = &cleanup_take_try,
+         .args = {pg_text(f->subject.email_hash), pg_text(f->subject.ip_hash),
+                  pg_i64(code_tries_max(&f->context->contract->code))}},
     };
     const struct pg_call *taken = &calls[1];
     AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
@@ -69,14 +77,14 @@ static enum err prove(struct flow *f, struct pg *pg, int *ret_refusal)
     if (e)
         return e;
     if (taken->rows == 0) {
-        *ret_refusal = (int)f->context->contract->expired;
+        *ret_refusal = wrong_code(f, (int)f->context->contract->expired);
         return OK;
     }
     if ((e = read_stored(taken, &f->stored)))
         return e;
     f->proven = is_right(f);
     if (!f->proven)
-        *ret_refusal = CLEANUP_WRONG_CODE;
+        *ret_refusal = wrong_code(f, CLEANUP_WRONG_CODE);
     return OK;
 }
 

@@ -208,14 +208,20 @@ struct tier_table settings_tiers(const struct settings *s)
 {
     return (struct tier_table){.of = {
                                    [TIER_GLOBAL] = s->limit_global,
+                                   [TIER_GLOBAL_VALIDATE] = s->limit_global,
                                    [TIER_IP] = s->limit_ip,
+                                   [TIER_IP_SITE] = limit_of_many(s->limit_ip),
                                    [TIER_EMAIL] = s->limit_email,
                                    [TIER_EMAIL_VALIDATE] = s->limit_email,
                                    [TIER_PROBE] = s->limit_probe,
+                                   [TIER_PROBE_SITE] = limit_of_many(s->limit_probe),
                                    [TIER_LOGIN] = s->limit_login,
+                                   [TIER_LOGIN_ADDRESS] = limit_of_many(s->limit_login),
                                    [TIER_LOGIN_IP] = s->limit_login,
+                                   [TIER_LOGIN_IP_SITE] = limit_of_many(s->limit_login),
                                    [TIER_CODE] = s->limit_email,
                                    [TIER_CODE_IP] = s->limit_login,
+                                   [TIER_CODE_IP_SITE] = limit_of_many(s->limit_login),
                                }};
 }
 

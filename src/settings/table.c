@@ -114,15 +114,16 @@ const struct setting settings_rows[] = {
              "`reclaim.event_outbox` once "
              "they are published, and mails that failed for good are kept."},
     {RECOVERY, ROW("LIMIT_GLOBAL", limit, limit_global, struct limit), .standard = "1000/60", .reloadable = true,
-     .help = "Clean-up requests of everyone together."},
+     .help = "Clean-up requests of everyone together, each step counted apart."},
     {RECOVERY, ROW("LIMIT_IP", limit, limit_ip, struct limit), .standard = "5/60", .reloadable = true,
-     .help = "Clean-up requests of one client address; IPv6 counts by /64."},
+     .help = "Clean-up requests of one client address; IPv6 counts by /64, and by /48 with ten times the limit."},
     {RECOVERY, ROW("LIMIT_EMAIL", limit, limit_email, struct limit), .standard = "3/3600", .reloadable = true,
      .help =
          "Clean-up requests for one e-mail address; asking for a code, trying one, and asking for a sign-in code are "
-         "counted apart."},
+         "counted apart. A right code is not refused."},
     {RECOVERY, ROW("LIMIT_PROBE", limit, limit_probe, struct limit), .standard = "30/60", .reloadable = true,
-     .help = "Requests to check-email-status of one client address; IPv6 counts by /64."},
+     .help = "Requests to check-email-status of one client address; IPv6 counts by /64, and by /48 with ten times the "
+             "limit."},
 
     {DELETION, ROW("GRACE", duration, grace_ms, int64_t), .min = 1000, .max = 315360000000, .standard = "30d",
      .reloadable = true,
@@ -143,8 +144,12 @@ const struct setting settings_rows[] = {
      .standard = "1h", .reloadable = true,
      .help = "After this long an erasure that is not complete counts in `reclaim_cascade_overdue`, to alarm on."},
     {DELETION, ROW("LIMIT_LOGIN", limit, limit_login, struct limit), .standard = "10/900", .reloadable = true,
-     .help = "Passwords tried for one e-mail address or user, and as many from one client address; IPv6 counts by /64. "
-             "Sign-in codes asked for and tried from one client address, too."},
+     .help = "Passwords tried for one e-mail address from one network, or for one user, and as many from one client "
+             "address; "
+             "IPv6 counts by /64, and by /48 with ten times the limit. Ten times as many for one e-mail address from "
+             "everywhere: then only networks from which somebody signed in to it within 30 days get on. Sign-in codes "
+             "asked "
+             "for and tried from one client address count, too."},
 
     {DELETION, ROW("SWITCH_RPC_URL", http_url, switch_rpc_url, const char *), .standard_words = "none",
      .help = "Kamailio's JSON-RPC, by which the calls of frozen and deleted customers are hung up. Recorded in the "

@@ -165,10 +165,10 @@ static void a_refusal_is_given_from_memory_until_a_reset(void **state UNUSED)
     while (!admission_is_listening(admission))
         nanosleep(&(struct timespec){.tv_nsec = 10 * NS_PER_MS}, NULL);
     assert_int_equal(ask(NULL, &c, 1), ADMISSION_GRANTED);
-    must_run(pg, "ALTER FUNCTION reclaim.admit(text[], integer[], integer[], integer[]) RENAME TO admit_away");
+    must_run(pg, "ALTER FUNCTION reclaim.admit_batch RENAME TO admit_away");
     for (int i = 0; i < 100; i++)
         assert_int_equal(ask(&t, &c, 1), ADMISSION_REFUSED); /* from the cache: the database function is missing */
-    must_run(pg, "ALTER FUNCTION reclaim.admit_away(text[], integer[], integer[], integer[]) RENAME TO admit");
+    must_run(pg, "ALTER FUNCTION reclaim.admit_away RENAME TO admit_batch");
     assert_true(t.tiers[0].wait_ns > 3590 * NS_PER_S && t.tiers[0].wait_ns <= 3600 * NS_PER_S);
 
     assert_int_equal(limits_reset(pg, &c, clock_ns() + 5 * NS_PER_S), OK);
@@ -420,6 +420,62 @@ static void a_limit_that_is_lowered_or_off_takes_effect_at_once(void **state UNU
     assert_int_equal(ask(NULL, &c, 1), ADMISSION_REFUSED);
 }
 
+static void a_soft_tier_refuses_nothing_and_is_not_kept_in_memory(void **state UNUSED)
+{
+    must_run(pg, "TRUNCATE reclaim.rate_limits");
+    limits_are(off, (struct limit){100, 60}, (struct limit){2, 60});
+    for (int i = 0; i < 5; i++) {
+        struct caller c = {.ticket = {.decided = caller_decided}};
+        pthread_mutex_init(&c.lock, NULL);
+        pthread_cond_init(&c.changed, NULL);
+        ticket_count_in(admission, &c.ticket, client(6));
+        ticket_count_softly(admission, &c.ticket, address(6));
+        admission_ask(admission, &c.ticket);
+        assert_int_equal(caller_wait(&c), ADMISSION_GRANTED);
+        assert_int_equal(ticket_soft_is_full(&c.ticket), i >= 2);
+        assert_int_equal(c.ticket.tiers[0].remaining, 99 - i);
+    }
+    assert_int_equal(
+        number_from(server_url(server), "SELECT sum(count) FROM reclaim.rate_limits WHERE key ~ '^email:'"), 2);
+}
+
+static void the_database_knows_every_tier_as_reclaims_own(void **state UNUSED)
+{
+    for (int tier = 0; tier < TIER_COUNT; tier++) {
+        char sql[128];
+        snprintf(sql, sizeof sql, "SELECT reclaim.limit_tier_is_own('%s')::int", tier_name((enum tier)tier));
+        assert_int_equal(number_from(server_url(server), sql), 1);
+    }
+    assert_int_equal(number_from(server_url(server), "SELECT reclaim.limit_tier_is_own('product')::int"), 0);
+}
+
+/* Another program is in a transaction in which it called check_rate_limit() with the client's key. */
+static void a_key_that_is_locked_elsewhere_fails_its_requests_and_no_others(void **state UNUSED)
+{
+    enum { CALLERS = 60 };
+    must_run(pg, "TRUNCATE reclaim.rate_limits");
+    limits_are((struct limit){1000, 60}, (struct limit){5, 60}, off);
+    struct pg *other = must_connect(server_url(server), PG_PREPARE_OFF);
+    struct counted locked[] = {counted_globally(), client(7)};
+    char key[COUNTED_KEY_MAX], sql[256];
+    counted_key(&locked[1], key);
+    snprintf(sql, sizeof sql, "BEGIN; SELECT reclaim.check_rate_limit('%s', 5, 60)", key);
+    must_run(other, sql);
+    for (int round = 0; round < 3; round++) {
+        struct caller *callers = calloc(CALLERS, sizeof *callers);
+        for (uint64_t i = 0; i < CALLERS; i++) {
+            struct counted others[] = {counted_globally(), client(100 + i)};
+            caller_ask(&callers[i], i % 2 ? others : locked, 2);
+        }
+        for (int i = 0; i < CALLERS; i++)
+            assert_int_equal(caller_wait(&callers[i]), i % 2 ? ADMISSION_GRANTED : ADMISSION_FAILED);
+        free(callers);
+    }
+    must_run(other, "ROLLBACK");
+    pg_free(other);
+    assert_int_equal(ask(NULL, locked, 2), ADMISSION_GRANTED);
+}
+
 static void pruning_goes_by_each_tiers_window(void **state UNUSED)
 {
     must_run(pg, "TRUNCATE reclaim.rate_limits; TRUNCATE reclaim.rate_limit_tiers");
@@ -451,6 +507,9 @@ int main(void)
         cmocka_unit_test(a_clock_that_is_set_back_makes_nobody_wait_longer_than_the_window),
         cmocka_unit_test(the_function_for_others_counts_the_same),
         cmocka_unit_test(a_limit_that_is_lowered_or_off_takes_effect_at_once),
+        cmocka_unit_test(a_soft_tier_refuses_nothing_and_is_not_kept_in_memory),
+        cmocka_unit_test(the_database_knows_every_tier_as_reclaims_own),
+        cmocka_unit_test(a_key_that_is_locked_elsewhere_fails_its_requests_and_no_others),
         cmocka_unit_test(pruning_goes_by_each_tiers_window),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

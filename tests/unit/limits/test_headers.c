@@ -115,6 +115,66 @@ static void without_tiers_nothing_is_said(void **state UNUSED)
     arena_free(rq.arena);
 }
 
+static void what_is_not_known_is_not_told(void **state UNUSED)
+{
+    static const enum admission_verdict unknown[] = {ADMISSION_UNDECIDED, ADMISSION_FAILED};
+    for (size_t i = 0; i < COUNT_OF(unknown); i++) {
+        struct request rq = {.arena = arena_new(1024, 65536)};
+        struct ticket t = ticket_of(unknown[i]);
+        limit_headers(&rq, &t);
+        assert_null(rq.reply.headers);
+        arena_free(rq.arena);
+    }
+}
+
+static struct ticket ticket_with_full_soft_tier(void)
+{
+    struct ticket t = ticket_of(ADMISSION_GRANTED);
+    t.tiers[1].remaining = 0;
+    t.tiers[1].wait_ns = 50 * NS_PER_S; /* the request was its last */
+    t.tiers[t.count++] = (struct standing){.counted = {.tier = TIER_EMAIL_VALIDATE},
+                                           .limit = {3, 40},
+                                           .soft = true,
+                                           .was_full = true,
+                                           .wait_ns = 30 * NS_PER_S,
+                                           .reset_ns = 20 * NS_PER_S};
+    return t;
+}
+
+static void a_soft_tier_is_told_of_when_asked_for(void **state UNUSED)
+{
+    struct request rq = {.arena = arena_new(1024, 65536)};
+    struct ticket t = ticket_with_full_soft_tier();
+    limit_headers(&rq, &t);
+    assert_string_equal(header(&rq, "RateLimit-Policy"), "\"global\";q=1000;w=60, \"ip\";q=5;w=60");
+    assert_true(ticket_soft_is_full(&t));
+    t.tiers[1].remaining = 1;
+    ticket_show_soft(&t);
+    rq.reply.headers = NULL;
+    limit_headers(&rq, &t);
+    assert_string_equal(header(&rq, "RateLimit"), "\"email-validate\";r=0;t=20");
+    arena_free(rq.arena);
+}
+
+static void a_refusal_by_a_soft_tier_names_its_wait_and_no_other(void **state UNUSED)
+{
+    struct request rq = {.arena = arena_new(1024, 65536)};
+    struct ticket t = ticket_with_full_soft_tier();
+    ticket_refuse_softly(&t);
+    limit_headers(&rq, &t);
+    assert_string_equal(header(&rq, "Retry-After"), "30");
+    assert_string_equal(header(&rq, "X-RateLimit-Limit"), "3");
+    assert_string_equal(header(&rq, "RateLimit"), "\"email-validate\";r=0;t=30");
+    arena_free(rq.arena);
+}
+
+static void a_wait_is_never_longer_than_the_window(void **state UNUSED)
+{
+    struct ticket t = ticket_of(ADMISSION_REFUSED);
+    t.tiers[1].wait_ns = 61 * NS_PER_S;
+    assert_int_equal(limit_retry_after_s(&t), 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -123,6 +183,10 @@ int main(void)
         cmocka_unit_test(waits_are_told_in_seconds_then_in_minutes),
         cmocka_unit_test(a_reset_time_is_when_there_is_room_again_rounded_up),
         cmocka_unit_test(a_reset_time_never_lies_in_the_past_when_the_answer_leaves),
+        cmocka_unit_test(what_is_not_known_is_not_told),
+        cmocka_unit_test(a_soft_tier_is_told_of_when_asked_for),
+        cmocka_unit_test(a_refusal_by_a_soft_tier_names_its_wait_and_no_other),
+        cmocka_unit_test(a_wait_is_never_longer_than_the_window),
         cmocka_unit_test(without_tiers_nothing_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,10 +67,35 @@ static void an_address_is_hashed_alike_whoever_came_between(void **state UNUSED)
     }
 }
 
+static void ipv6_clients_of_one_48_are_one_site(void **state UNUSED)
+{
+    struct ip here = ip_of("2001:db8:1:2::1"), near = ip_of("2001:db8:1:ffff:1::"), far = ip_of("2001:db8:2:2::1");
+    struct counted a = counted_by_site(TIER_IP_SITE, &key_a, &here), b = counted_by_site(TIER_IP_SITE, &key_a, &near),
+                   c = counted_by_site(TIER_IP_SITE, &key_a, &far);
+    assert_true(digest_eq(&a.subject, &b.subject));
+    assert_false(digest_eq(&a.subject, &c.subject));
+    assert_int_equal(limit_of_many((struct limit){5, 60}).requests, 50);
+    assert_int_equal(limit_of_many((struct limit){0, 0}).requests, 0); /* off stays off */
+}
+
+static void a_pair_is_an_address_and_a_network(void **state UNUSED)
+{
+    struct ip here = ip_of("2001:db8:1:2::1"), near = ip_of("2001:db8:1:2::2"), far = ip_of("2001:db8:1:3::1");
+    struct counted a = counted_by_email_and_ip(TIER_LOGIN, &key_a, STR("a@example.com"), &here),
+                   b = counted_by_email_and_ip(TIER_LOGIN, &key_a, STR("a@example.com"), &near),
+                   c = counted_by_email_and_ip(TIER_LOGIN, &key_a, STR("a@example.com"), &far),
+                   d = counted_by_email_and_ip(TIER_LOGIN, &key_a, STR("b@example.com"), &here);
+    assert_true(digest_eq(&a.subject, &b.subject));
+    assert_false(digest_eq(&a.subject, &c.subject));
+    assert_false(digest_eq(&a.subject, &d.subject));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_ipv4_client_counts_by_itself_and_ipv6_by_its_64),
+        cmocka_unit_test(ipv6_clients_of_one_48_are_one_site),
+        cmocka_unit_test(a_pair_is_an_address_and_a_network),
         cmocka_unit_test(keys_tell_tiers_apart_and_subjects_only_under_their_key),
         cmocka_unit_test(an_address_is_hashed_alike_whoever_came_between),
     };
