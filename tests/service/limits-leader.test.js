@@ -87,7 +87,7 @@ describe('the leader', () => {
   it('that is stopped hands over, and killed in the middle of its duty is followed too', async (t) => {
     await addBuckets(':third');
     const session = await db.session(t);
-    await session.query("begin; select from reclaim.rate_limits where key like '%:third' for update"); // pruning must wait for it
+    await session.query('begin; select from reclaim.rate_limit_tiers for update'); // pruning must wait for it
     await leader.stop();
     await handedOver(() => leads(other));
     await until('its duty under way', async () => {

@@ -75,11 +75,11 @@ describe('refusals from memory', () => {
 
   it('are given while the database cannot decide at all', async () => {
     const client = await refusedClient();
-    await db.query('alter function reclaim.admit(text[], integer[], integer[], integer[]) rename to admit_away');
+    await db.query('alter function reclaim.admit_batch rename to admit_away');
     try {
       const undecided = await ask(servers[0], newClient());
       assert.equal(undecided.status, 503);
-      assert.equal(limitsOf(undecided).seconds, 3600, 'nothing is known to be counted');
+      assert.equal(limitsOf(undecided), null, 'nothing is known to be counted');
       for (const server of servers) {
         const answer = await ask(server, client);
         assert.equal(answer.status, 429);
@@ -87,7 +87,7 @@ describe('refusals from memory', () => {
         assert.ok(limitsOf(answer).seconds > 3000);
       }
     } finally {
-      await db.query('alter function reclaim.admit_away(text[], integer[], integer[], integer[]) rename to admit');
+      await db.query('alter function reclaim.admit_away rename to admit_batch');
     }
   });
 
@@ -115,10 +115,10 @@ describe('refusals from memory', () => {
       emailKey('email-validate', email),
     ]);
     const hour = { database: db, env: { RECLAIM_LIMIT_GLOBAL: '1000/3600', RECLAIM_LIMIT_EMAIL: '3/3600', RECLAIM_LIMIT_LOGIN: 'off' } };
-    assert.equal((await run(t, ['limits', 'show', 'global'], hour)).stdout, 'global          7 of 1000 in 3600 s, 993 left\n');
+    assert.equal((await run(t, ['limits', 'show', 'global'], hour)).stdout, 'global           7 of 1000 in 3600 s, 993 left\nglobal-validate  0 of 1000 in 3600 s, 1000 left\n');
     assert.match((await limits(t, 'show', `email:${email}`)).stdout, /^email +off\nemail-validate +off\n/);
     const shown = await run(t, ['limits', 'show', `email: ${email.toUpperCase()}`], hour);
-    const told = 'email           2 of 3 in 3600 s, 1 left\nemail-validate  1 of 3 in 3600 s, 2 left\nlogin           off\ncode            0 of 3 in 3600 s, 3 left\n';
+    const told = 'email            2 of 3 in 3600 s, 1 left\nemail-validate   1 of 3 in 3600 s, 2 left\nlogin-address    off\ncode             0 of 3 in 3600 s, 3 left\n';
     assert.equal(shown.stdout, told, shown.stderr);
     for (const key of [`email:${email}`, 'global']) assert.equal((await limits(t, 'reset', key)).code, 0);
     assert.deepEqual(await db.query("select * from reclaim.rate_limits where key ~ '^(global|email)'"), []);
@@ -143,37 +143,36 @@ describe('refusals from memory', () => {
 
   /** Until the scope ends, the database does what `body` says between a decision and its answer. */
   async function slowAnswer(scope, body) {
-    const types = 'text[], integer[], integer[], integer[]';
-    await db.query(`alter function reclaim.admit(${types}) rename to admit_soon`);
-    await db.query(`create function reclaim.admit(${types}, out admitted boolean[], out counts integer[], out leaves_us bigint[],
+    await db.query('alter function reclaim.admit_batch rename to admit_soon');
+    await db.query(`create function reclaim.admit_batch(text[], integer[], integer[], integer[], integer, integer, integer, out admitted boolean[], out counts integer[], out leaves_us bigint[],
         out waits_us bigint[]) language plpgsql as $$
       begin
-        select a.* into admitted, counts, leaves_us, waits_us from reclaim.admit_soon($1, $2, $3, $4) a;
+        select a.* into admitted, counts, leaves_us, waits_us from reclaim.admit_soon($1, $2, $3, $4, $5, $6, $7) a;
         ${body};
       end $$`);
     stageOf(scope).after(async () => {
-      await db.query(`drop function reclaim.admit(${types})`);
-      await db.query(`alter function reclaim.admit_soon(${types}) rename to admit`);
+      await db.query('drop function reclaim.admit_batch');
+      await db.query('alter function reclaim.admit_soon rename to admit_batch');
     });
   }
 
   it('a reset while the database decides is not overruled by what it decided', async (t) => {
-    const session = await db.session(t);
-    await slowAnswer(t, 'perform pg_advisory_lock_shared(4711); perform pg_advisory_unlock_shared(4711)');
+    await db.query('create table public.stalled ()');
+    await slowAnswer(t, 'while exists (select from public.stalled) loop perform pg_sleep(0.01); end loop');
     await conclusively(async () => {
       const client = newClient();
       assert.equal((await ask(servers[0], client)).status, 200);
       assert.equal((await ask(servers[0], client)).status, 200);
-      await session.query('select pg_advisory_lock(4711)');
+      await db.query('insert into public.stalled default values');
       const refusal = ask(servers[1], client); // it is decided; the answer is not there yet
       await until('the decision under way', async () => {
-        const [{ n }] = await db.query("select count(*)::int as n from pg_locks where locktype = 'advisory' and objid = 4711 and not granted");
+        const [{ n }] = await db.query("select count(*)::int as n from pg_stat_activity where wait_event = 'PgSleep'");
         return n > 0;
       });
       const reset = limits(t, 'reset', `ip:${client}`); // may wait until the decision is made
       await Promise.race([reset, pause(1000)]);
       await pause(200); // for those who are told
-      await session.query('select pg_advisory_unlock(4711)');
+      await db.query('delete from public.stalled');
       assert.equal((await reset).code, 0);
       if ((await refusal).status === 503) return false; // it took too long
       return until('let in again', async () => (await ask(servers[1], client)).status === 200, 10_000);

@@ -124,7 +124,7 @@ describe('waits', () => {
               ? 'select allowed::int as n, retry_after as wait from reclaim.check_rate_limit($1, $2, $3)'
               : `select cardinality(array_positions(admitted, true)) as n, ceil(waits_us[1] / 1000000.0)::int as wait
                  from reclaim.admit(array[$1::text], array[$2::int], array[$3::int], array[1, 0, 0, 1, 0, 0])`,
-            ['shared', most, window],
+            ['ip:shared', most, window],
           );
           admitted += rows[0].n;
           assert.ok(rows[0].wait <= window, `told to wait ${rows[0].wait} s`);

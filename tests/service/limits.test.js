@@ -74,7 +74,7 @@ describe('limits over HTTP', () => {
     it('the stored keys are keyed digests, and nothing else is stored', async () => {
       const rows = await db.query('select distinct key from reclaim.rate_limits');
       assert.ok(rows.length > 20);
-      for (const { key } of rows) assert.match(key, /^probe:[0-9a-f]{64}$/);
+      for (const { key } of rows) assert.match(key, /^probe(-site)?:[0-9a-f]{64}$/);
     });
   });
 
@@ -100,7 +100,7 @@ describe('limits over HTTP', () => {
         const { answer, limits } = await timed(ask);
         assert.equal(answer.status, status);
         assert.deepEqual([limits.tier, limits.limit, limits.remaining], ['probe', 3, remaining]);
-        assert.equal(limits.policy, '"probe";q=3;w=3600');
+        assert.equal(limits.policy, '"probe";q=3;w=3600, "probe-site";q=30;w=3600');
         assert.ok(limits.seconds >= 1 && limits.seconds <= 3600, `${limits.seconds} s of a window of 3600`);
         assert.ok(limits.seconds <= last, 'the wait only grows shorter');
         last = limits.seconds;
@@ -193,11 +193,13 @@ describe('limits over HTTP', () => {
       const session = await strict.session(t);
       await conclusively(async () => {
         const client = newClient();
-        await session.query('begin; select pg_advisory_xact_lock(1919247212, 3)'); // the other instance, deciding
-        const asked = probe(server, address('nobody'), from(client));
+        await session.query('begin transaction isolation level read committed');
+        await session.query('select pg_advisory_xact_lock(1919247216, reclaim.limit_stripe($1))', [ipKey('probe', client)]); // the other instance, deciding
+        let answered = false;
+        const asked = probe(server, address('nobody'), from(client)).finally(() => (answered = true));
         await until('the decision waiting', async () => {
           const [{ n }] = await strict.query("select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted");
-          return n > 0;
+          return n > 0 || answered;
         });
         await session.query("insert into reclaim.rate_limits values ($1, date_trunc('second', clock_timestamp()) - '5 s'::interval, 5)", [ipKey('probe', client)]);
         await session.query('commit');
@@ -266,14 +268,18 @@ describe('limits over HTTP', () => {
 
     it('between two requests of one batch spoils neither', async (t) => {
       const { server, reload } = await serveWith(t, '3/3600');
-      const session = await db.session(t);
+      await db.query(`create table public.stalled (); create or replace function reclaim.limit_clock() returns timestamptz language plpgsql volatile as $$
+        begin
+          while exists (select from public.stalled) loop perform pg_sleep(0.01); end loop;
+          return clock_timestamp();
+        end $$`);
       await conclusively(async () => {
         await reload('3/3600');
         const client = from(newClient());
-        await session.query('select pg_advisory_lock(1919247212, 3)'); // as another instance, deciding
+        await db.query('insert into public.stalled default values');
         const first = probe(server, address('nobody'), from(newClient()));
         await until('a batch that waits', async () => {
-          const [{ n }] = await db.query("select count(*)::int as n from pg_locks where locktype = 'advisory' and not granted");
+          const [{ n }] = await db.query("select count(*)::int as n from pg_stat_activity where wait_event = 'PgSleep'");
           return n > 0;
         });
         const before = probe(server, address('nobody'), client);
@@ -281,7 +287,7 @@ describe('limits over HTTP', () => {
         await reload('5/3600');
         const behind = probe(server, address('nobody'), client);
         await pause(100);
-        await session.query('select pg_advisory_unlock(1919247212, 3)');
+        await db.query('delete from public.stalled');
         if ((await first).status === 503) return false; // it waited too long
         const both = [await before, await behind];
         for (const answer of both) assert.equal(answer.status, 200, answer.body);

@@ -12,8 +12,8 @@ import { parseMetrics, valueOf } from './prometheus.js';
 export const behindProxy = (limit, more = {}) => ({ RECLAIM_LIMIT_PROBE: limit, RECLAIM_TRUSTED_PROXIES: '127.0.0.0/8', ...more });
 
 let clients = 0;
-/** An unused address, in an unused /64. */
-export const newClient = () => `2001:db8:ca11:${(++clients).toString(16)}::1`;
+/** An unused address, in an unused /48. */
+export const newClient = () => `2001:db8:${(0x1000 + ++clients).toString(16)}:1::1`;
 
 export const from = (client) => ({ headers: { 'X-Forwarded-For': client } });
 
@@ -53,13 +53,19 @@ function bytesOf(ip) {
   if (net.isIPv4(ip)) return Buffer.from([...Array(10).fill(0), 255, 255, ...ip.split('.').map(Number)]);
   const [head, tail = ''] = ip.split('::').map((part) => part.split(':').filter(Boolean));
   const middle = Array(8 - head.length - tail.length).fill('0');
-  const bytes = Buffer.from([...head, ...middle, ...tail].map((part) => part.padStart(4, '0')).join(''), 'hex');
-  return bytes.fill(0, 8); // IPv6 counts by /64
+  return Buffer.from([...head, ...middle, ...tail].map((part) => part.padStart(4, '0')).join(''), 'hex');
 }
 
+/** IPv6 counts by /64, and in the tiers of sites by /48. */
+const networkOf = (ip) => (net.isIPv4(ip) ? bytesOf(ip) : bytesOf(ip).fill(0, 8));
+
 /** The key in reclaim.rate_limits under which a tier counts a client, or an e-mail address. */
-export const ipKey = (tier, ip) => `${tier}:${keyed(bytesOf(ip))}`;
+export const ipKey = (tier, ip) => `${tier}:${keyed(networkOf(ip))}`;
+export const siteKey = (tier, ip) => `${tier}-site:${keyed(bytesOf(ip).fill(0, 6))}`;
 export const emailKey = (tier, email) => `${tier}:${keyed(email)}`;
+
+/** Of an address and a client's network together. */
+export const pairKey = (tier, email, ip) => `${tier}:${keyed(Buffer.concat([Buffer.from(`${email}\0`), networkOf(ip)]))}`;
 
 export async function countOf(db, key) {
   const [{ n }] = await db.query('select coalesce(sum(count), 0)::int as n from reclaim.rate_limits where key = $1', [key]);
