@@ -12,7 +12,7 @@ extern const struct statement cleanup_store_code; /* → log_id:int8 expires_at:
 /* $1 email hash, $2 user id, $3 code hash, $4 salt, $5 correlation id, $6 step, $7 reason → log_id:int8 created_at:text */
 extern const struct statement cleanup_store_operator;
 extern const struct statement
-    cleanup_find_address;                       /* $1 user id → email:varchar; none that the clean-up knows: no row */
+    cleanup_find_address; /* $1 user id → email:varchar; none that the clean-up knows: no row */
 /* $1 email hash, $2 network's hash, $3 tries of the code → code_hash code_salt user_id log_id created_at */
 extern const struct statement cleanup_take_try;
 extern const struct statement cleanup_restore_try; /* $1 email hash, $2 log id, $3 network's hash */
