@@ -111,8 +111,10 @@ void peer_notify(void *context, struct MHD_Connection *connection, void **peer_c
 struct peer *peer_of(struct MHD_Connection *connection);
 /* The server waits for the client's bytes: from now on, for this long at most. */
 void peer_wait(struct peer *peer, int64_t ns);
-/* A complete request is being worked on or answered: no deadline, and the connection is not closed to make room. */
+/* A complete request is being worked on, or its reply is held: no deadline, and the connection is not closed to make room. */
 void peer_work(struct peer *peer);
+/* The reply is being sent: the server waits for the client to take it. libmicrohttpd's inactivity time-out applies. */
+void peer_send(struct peer *peer);
 /* Shuts down connections without a complete request in time; libmicrohttpd notices and cleans up. */
 void peers_close_late(struct loop *loop);
 /* Makes the listening socket wake the loop while all connections are in use and one of this loop's could be closed. */

@@ -73,6 +73,14 @@ void peer_wait(struct peer *peer, int64_t ns)
     wheel_add(&peer->loop->deadlines, &peer->deadline, clock_ns() + ns);
 }
 
+void peer_send(struct peer *peer)
+{
+    if (!peer || peer->closing)
+        return;
+    leave_waiting(peer);
+    join_waiting(peer);
+}
+
 void peer_work(struct peer *peer)
 {
     if (!peer)

@@ -14,7 +14,7 @@ struct server_config {
     const char *name;    /* for logs and metrics: "public", "ops" */
     const char *address; /* "127.0.0.1:8080", "[::1]:8080"; port 0: any free port */
     int loops;
-    /* Open at the same time, in all loops. Beyond that the connection that waits longest for its client's bytes is closed
+    /* Open at the same time, in all loops. Beyond that the connection that waits longest for its client is closed
      * for a new one; without such a connection new ones wait to be accepted. */
     int connections_max;
     /* Open at the same time from one client network, others are closed at once; 0: no limit. Loopback and trusted proxies

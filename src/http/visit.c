@@ -244,6 +244,7 @@ static enum MHD_Result queue_reply(struct visit *visit)
     if (rq->hold.until_ns)
         histogram_observe(&lateness, (double)(visit->sent_ns - visit->release_ns) / (double)NS_PER_S);
     visit_count_answer(rq);
+    peer_send(peer_of(visit->connection));
     enum MHD_Result queued = MHD_queue_response(visit->connection, (unsigned)rq->reply.status, response);
     MHD_destroy_response(response);
     return queued;

@@ -58,12 +58,21 @@ static void answer_the_others(struct request *rq)
     wait_for_another(rq);
 }
 
+/* More than the buffers of both sockets hold. */
+static void answer_at_length(struct request *rq)
+{
+    static char zeros[64 * 1024 * 1024];
+    reply_body(rq, "application/octet-stream", (struct str){zeros, sizeof zeros});
+    reply_send(rq, 200);
+}
+
 static const struct family families[] = {{.prefix = "/", .refuse = refuse_by_status}};
 static const struct hold_rule short_hold = {.hold_ms = 20};
 static const struct route routes[] = {
     {.method = METHOD_GET, .path = "/wait", .handle = wait_for_another},
     {.method = METHOD_GET, .path = "/wait-held", .handle = wait_for_another, .hold = &short_hold},
     {.method = METHOD_GET, .path = "/all", .handle = answer_all},
+    {.method = METHOD_GET, .path = "/large", .handle = answer_at_length},
     {.method = METHOD_GET, .path = "/others", .handle = answer_the_others},
 };
 static const struct router router = {families, COUNT_OF(families), routes, COUNT_OF(routes)};
@@ -296,6 +305,23 @@ static void a_full_server_never_closes_connections_with_a_request_in_work_or_hel
     end(server);
 }
 
+static void clients_that_do_not_read_their_answers_keep_nobody_from_being_served(void **state UNUSED)
+{
+    enum { MOST = 4 };
+    struct server_config config = standard;
+    config.connections_max = MOST;
+    struct server *server = start_with(config);
+    int fds[MOST];
+    for (int i = 0; i < MOST; i++) {
+        fds[i] = ask(server, "/large");
+        assert_status(fds[i], "200"); /* and no more of it is read */
+    }
+    assert_answered(ask(server, "/all"));
+    for (int i = 0; i < MOST; i++)
+        close(fds[i]);
+    end(server);
+}
+
 static void a_flood_of_idle_connections_keeps_nobody_from_being_served(void **state UNUSED)
 {
     enum { MOST = 32, FLOOD = 300 };
@@ -456,6 +482,7 @@ int main(void)
         cmocka_unit_test(clients_that_left_before_their_answer_leave_no_connection),
         cmocka_unit_test(a_full_server_closes_the_longest_idle_connection_for_a_new_one),
         cmocka_unit_test(a_full_server_never_closes_connections_with_a_request_in_work_or_held),
+        cmocka_unit_test(clients_that_do_not_read_their_answers_keep_nobody_from_being_served),
         cmocka_unit_test(a_flood_of_idle_connections_keeps_nobody_from_being_served),
         cmocka_unit_test(a_network_has_no_more_connections_than_it_may),
         cmocka_unit_test(heads_that_the_library_refuses_when_they_are_complete_get_one_answer_of_ours),
