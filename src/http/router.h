@@ -15,12 +15,12 @@ struct family {
 
 struct route {
     enum method method;
-    const char *path; /* a part in braces, "/v1/customers/{id}", matches anything: rq->params, in order */
+    bool ignores_body; /* a body of any size is read and dropped */
+    const char *path;  /* a part in braces, "/v1/customers/{id}", matches anything: rq->params, in order */
     /* Runs on the loop's thread: must not block. Calls reply_send(), or has another thread call it later. */
     void (*handle)(struct request *rq);
     void *context;                /* for handle() */
     const struct hold_rule *hold; /* NULL: not held. Otherwise every reply of this route is held, including errors */
-    bool ignores_body;            /* a body of any size is read and dropped */
 };
 
 struct router {

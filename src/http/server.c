@@ -81,7 +81,7 @@ static enum err make_room_for_loops(struct server *server, struct why *why)
     server->connections_per_loop = per_loop > 0 ? per_loop : 1;
     server->loops = calloc((size_t)config->loops, sizeof *server->loops);
     if (config->connections_per_network)
-        server->networks = networks_new((size_t)(server->connections_per_loop * config->loops));
+        server->networks = networks_new((size_t)server->connections_per_loop * (size_t)config->loops);
     if (!server->loops || (config->connections_per_network && !server->networks))
         return why_set(why, ERR_MEMORY, "no memory for the HTTP server");
     return OK;
