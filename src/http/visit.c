@@ -278,8 +278,7 @@ static void dispatch(struct visit *visit)
         rq->family->refuse(rq, 413);
         reply_send(rq, 413);
     } else if (!decode_params(rq)) {
-        reply_refuse(rq, 400, "INVALID_PATH",
-                     "The address has a malformed escape: %XX stands for a byte of UTF-8 text.");
+        reply_refuse(rq, 400, "INVALID_ID", "The address has a malformed escape: %XX stands for a byte of UTF-8 text.");
     } else {
         rq->hold = hold_draw(rq->route->hold, rq->arrived_ns);
         rq->body = buf_str(&visit->body);

@@ -233,7 +233,7 @@ describe('GET /v1/customers', () => {
     ])
       assertError(await list(server, `?${query}`), 400, code);
     assert.equal((await call('GET', `/v1/customers/${one.id.replaceAll('-', '%2d')}`)).json.id, one.id);
-    for (const id of ['%zz', '%', `${one.id}%4`, '%ff%fe', '%00']) assertError(await call('GET', `/v1/customers/${id}`), 400, 'INVALID_PATH');
+    for (const id of ['%zz', '%', `${one.id}%4`, '%ff%fe', '%00']) assertError(await call('GET', `/v1/customers/${id}`), 400, 'INVALID_ID');
     assertError(await call('GET', '/v1/customers/a%2Fb'), 400, 'INVALID_ID');
     assertError(await list(server, `?q=${'x'.repeat(401)}`), 400, 'INVALID_QUERY');
     for (const text of ['%ff%fe', '%zz', '%', '%4', 'a%00b']) assertError(await list(server, `?q=${text}`), 400, 'INVALID_QUERY');
