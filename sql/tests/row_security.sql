@@ -1,7 +1,7 @@
 -- reclaim.sees_all_rows says of every mixture of policies what PostgreSQL then does.
 BEGIN;
 SET LOCAL client_min_messages = warning;
-SELECT plan(12);
+SELECT plan(17);
 
 CREATE ROLE tap_me;
 CREATE ROLE tap_group;
@@ -29,8 +29,21 @@ BEGIN
       PERFORM FROM tap_rows.t WHERE id > 0;
     ELSIF p_command = 'UPDATE' THEN
       UPDATE tap_rows.t SET note = 'x' WHERE id > 0;
-    ELSE
+    ELSIF p_command = 'DELETE' THEN
       DELETE FROM tap_rows.t WHERE id > 0;
+    ELSIF p_command = 'UPDATE DELETE' THEN
+      PERFORM FROM tap_rows.t WHERE id > 0 FOR UPDATE;
+      GET DIAGNOSTICS v_rows = ROW_COUNT;
+      IF v_rows = 3 THEN
+        DELETE FROM tap_rows.t WHERE id > 0;
+      END IF;
+    ELSE
+      INSERT INTO tap_rows.t VALUES (4, ''), (0, '');
+      UPDATE tap_rows.t SET note = 'x' WHERE id > 0 AND id < 4;
+      GET DIAGNOSTICS v_rows = ROW_COUNT;
+      IF v_rows = 3 THEN
+        DELETE FROM tap_rows.t WHERE id > 0 AND id < 4;
+      END IF;
     END IF;
     GET DIAGNOSTICS v_rows = ROW_COUNT;
     RAISE EXCEPTION USING ERRCODE = 'RTAP1';
@@ -84,7 +97,7 @@ BEGIN
         EXECUTE format('CREATE POLICY r ON tap_rows.t AS RESTRICTIVE FOR %s USING (id <> 2)', v_restrictive);
       END IF;
       v_results := ARRAY(SELECT ROW(v_me, v_role || ': ' || array_to_string(v_set, ' '), v_restrictive, c, pg_temp.said(v_me, c),
-        pg_temp.reached(v_me, c))::outcomes FROM unnest(ARRAY['SELECT', 'UPDATE', 'DELETE']) AS c);
+        pg_temp.reached(v_me, c))::outcomes FROM unnest(ARRAY['SELECT', 'UPDATE', 'DELETE', 'UPDATE DELETE', 'ALL']) AS c);
       RAISE EXCEPTION USING ERRCODE = 'RTAP2';
     EXCEPTION WHEN SQLSTATE 'RTAP2' THEN
       INSERT INTO outcomes SELECT * FROM unnest(v_results);
@@ -93,7 +106,7 @@ BEGIN
 END
 $$;
 
-SELECT is((SELECT count(*) FROM outcomes), 1920::bigint, 'every role, command and restrictive policy was tried');
+SELECT is((SELECT count(*) FROM outcomes), 3200::bigint, 'every role, command and restrictive policy was tried');
 SELECT is_empty('SELECT * FROM outcomes WHERE said <> (reached = 3)', 'it says yes where every row is reached, and only there');
 SELECT cmp_ok((SELECT count(*) FROM outcomes WHERE said), '>', 100::bigint, 'often enough it says yes');
 SELECT ok(bool_or(said) AND NOT bool_and(said), command || ' has both answers') FROM outcomes GROUP BY command ORDER BY command;
@@ -108,7 +121,11 @@ SELECT ok(NOT pg_temp.said('tap_me', 'UPDATE'), 'unless it is forced upon the ow
 
 CREATE VIEW tap_rows.v AS SELECT * FROM tap_rows.t;
 ALTER VIEW tap_rows.v OWNER TO tap_me;
-SELECT ok(NOT reclaim.sees_all_rows('tap_rows.v', 'SELECT'), 'also through a view of the owner''s');
+SELECT ok(NOT reclaim.sees_all_rows('tap_rows.v', 'UPDATE'), 'also through a view of the owner''s');
+SELECT is(reclaim.row_security_mend('tap_rows.v', 'UPDATE'), 'CREATE POLICY tap_me_all ON tap_rows.t FOR ALL TO tap_me USING (true)', 'for whom a policy is named');
+CREATE POLICY mine ON tap_rows.t TO tap_me USING (true);
+SELECT ok(reclaim.sees_all_rows('tap_rows.v', 'UPDATE'), 'unless a policy shows that owner all');
+SELECT is(reclaim.row_security_mend('tap_rows.v', 'UPDATE'), NULL, 'and then there is nothing to mend');
 SELECT throws_ok($$SELECT reclaim.sees_all_rows('tap_rows.t', 'delete')$$, '22023', NULL, 'what it does not know is an error, never a yes');
 
 SELECT * FROM finish();

@@ -7,6 +7,7 @@
 #include "calls/switch.h"
 #include "calls/switches.h"
 #include "cli/commands.h"
+#include "cli/doctor_role.h"
 #include "erasure/cascade.h"
 #include "events/broker.h"
 #include "pg/migrate.h"
@@ -63,19 +64,6 @@ static const struct statement server_check = {
     .columns = "version:text number:int8 connections:int8 wall_ms:int8 fsync:text synchronous_commit:text standby:bool",
 };
 
-static const struct statement privileges_check = {
-    .name = "doctor_privileges",
-    .sql = "SELECT (to_regclass('auth.users') IS NOT NULL) AS has_users,"
-           " coalesce(has_any_column_privilege(to_regclass('auth.users'), 'SELECT'), false) AS may_read,"
-           " coalesce(has_table_privilege(to_regclass('auth.users'), 'DELETE'), false) AS may_delete,"
-           " coalesce(has_schema_privilege(to_regnamespace('reclaim'), 'USAGE'), false) AS may_use_reclaim,"
-           " EXISTS (SELECT 1 FROM pg_catalog.pg_index i JOIN pg_catalog.pg_attribute a ON a.attrelid = i.indrelid"
-           "   AND a.attnum = i.indkey[0] WHERE i.indrelid = to_regclass('auth.users') AND a.attname = 'email'"
-           "   AND i.indisvalid) AS has_email_index",
-    .params = 0,
-    .columns = "has_users:bool may_read:bool may_delete:bool may_use_reclaim:bool has_email_index:bool",
-};
-
 static void check_server(struct examination *x, struct pg *pg, const struct settings *s)
 {
     struct pg_call call = {.ask = &server_check};
@@ -96,47 +84,6 @@ static void check_server(struct examination *x, struct pg *pg, const struct sett
     if (pg_get_bool(&call, 0, 6))
         fault(x,
               "this server is a standby and takes no writes: name the primary, or all hosts, in RECLAIM_DATABASE_URL");
-}
-
-static void check_privileges(struct examination *x, struct pg *pg)
-{
-    static const char *const lacks[] = {
-        "there is no auth.users: set RECLAIM_DATABASE_URL to the Supabase database or run reclaim migrate --standalone",
-        "this role may not read auth.users: GRANT USAGE ON SCHEMA auth, SELECT ON auth.users to it",
-        "this role may not delete from auth.users: GRANT DELETE ON auth.users to it",
-        "this role may not use schema reclaim: run reclaim migrate, or GRANT USAGE ON SCHEMA reclaim to it",
-        "auth.users has no index on email: look-ups will be slow; create one",
-    };
-    struct pg_call call = {.ask = &privileges_check};
-    if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS)) {
-        fault(x, "the privileges cannot be read");
-        return;
-    }
-    int before = x->failures;
-    for (int i = 0; i < (int)COUNT_OF(lacks); i++) {
-        if (!pg_get_bool(&call, 0, i))
-            fault(x, lacks[i]);
-        if (i == 0 && x->failures > before)
-            break;
-    }
-    if (x->failures == before)
-        passed(x, "privileges", NULL);
-}
-
-static const struct statement login_check = {
-    .name = "doctor_login",
-    .sql = "SELECT reclaim.has_second_factor(NULL) IS NOT NULL AS readable",
-    .params = 0,
-    .columns = "readable:bool",
-};
-
-static void check_login(struct examination *x, struct pg *pg)
-{
-    struct pg_call call = {.ask = &login_check};
-    if (pg_ask(pg, &call, clock_ns() + DATABASE_DEADLINE_NS) == OK && !pg_get_bool(&call, 0, 0))
-        warn(x,
-             "this role cannot read all of auth.mfa_factors, so /auth/login refuses everyone: GRANT SELECT (user_id, "
-             "status) ON auth.mfa_factors to it and, with row security, a policy FOR ALL USING (true)");
 }
 
 struct schema_tally {
@@ -192,50 +139,20 @@ static void check_ownership(struct examination *x, struct pg *pg, const struct s
         passed(x, "ownership tables", "indexed, with foreign keys to auth.users");
 }
 
-static const struct statement path_check = {
-    .name = "doctor_path",
-    .sql = "SELECT role_name, undo FROM reclaim.search_path_undo()",
-    .params = 0,
-    .columns = "role_name:text undo:text",
-};
-
-/* Earlier versions put schema reclaim on the search path of whatever role migrated. */
-static void check_search_path(struct examination *x, struct pg *pg, bool repairs)
-{
-    struct pg_call found = {.ask = &path_check};
-    AUTO(arena) struct arena *arena = arena_new(4096, 65536); /* a repair reuses the connection's result */
-    struct str undo[2];
-    char words[1024];
-    int count = 0;
-    if (!arena || pg_ask(pg, &found, clock_ns() + DATABASE_DEADLINE_NS))
-        return; /* without the schema, which check_schema has reported */
-    for (int i = 0; i < found.rows && i < (int)COUNT_OF(undo); i++) {
-        (void)snprintf(words, sizeof words,
-                       "schema reclaim is on the search path of role %s, which is not Reclaim's own: reclaim doctor "
-                       "--repair, or %s",
-                       pg_get(&found, i, 0).at, pg_get(&found, i, 1).at);
-        if (repairs)
-            undo[count++] = arena_copy(arena, pg_get(&found, i, 1));
-        else
-            warn(x, words);
-    }
-    for (int i = 0; i < count && undo[i].at; i++) {
-        struct why why = {""};
-        if (!pg_script(pg, undo[i].at, clock_ns() + DATABASE_DEADLINE_NS, &why)) {
-            passed(x, "search path taken back", undo[i].at);
-            continue;
-        }
-        (void)snprintf(words, sizeof words, "the search path cannot be taken back by this role: run %s (%s)",
-                       undo[i].at, why.text);
-        fault(x, words);
-    }
-}
-
 static const struct statement lock_check = {
     .name = "doctor_lock",
-    .sql = "SELECT reclaim.may_lock_users() AS may_lock",
+    .sql =
+        "SELECT 'the owner of schema reclaim may not lock rows of auth.users, so a login can be deleted while its "
+        "customer"
+        " is being created: GRANT USAGE ON SCHEMA auth TO ' || o || '; GRANT SELECT (id), UPDATE (id) ON auth.users TO "
+        "'"
+        " || o || CASE WHEN c.relrowsecurity THEN '; CREATE POLICY ' || pg_catalog.quote_ident(n.nspowner::"
+        "pg_catalog.regrole || '_locks') || ' ON auth.users FOR ALL TO ' || o || ' USING (true)' ELSE '' END AS finding"
+        " FROM pg_catalog.pg_namespace n JOIN pg_catalog.pg_class c ON c.oid = pg_catalog.to_regclass('auth.users')"
+        " CROSS JOIN LATERAL (SELECT n.nspowner::pg_catalog.regrole::text AS o) owner"
+        " WHERE n.nspname = 'reclaim' AND NOT reclaim.may_lock_users()",
     .params = 0,
-    .columns = "may_lock:bool",
+    .columns = "finding:text",
 };
 
 /* Without the schema its functions are missing too, which check_schema has reported. */
@@ -251,9 +168,8 @@ static void check_row_security(struct examination *x, struct pg *pg, const struc
         return;
     if (x->failures == before)
         passed(x, "row security", "hides nothing from this role");
-    if (!pg_get_bool(&lock, 0, 0))
-        warn(x, "the owner of schema reclaim may not lock rows of auth.users, so a login can be deleted while its "
-                "customer is being created: docs/security.md has the grants");
+    if (lock.rows > 0)
+        warn(x, pg_get(&lock, 0, 0).at);
 }
 
 static void check_statements(struct examination *x, struct pg *pg, const struct settings *s)
@@ -366,20 +282,24 @@ static void check_broker(struct examination *x, struct pg *pg, const struct sett
 /* What deleting customers needs: the privilege to anonymise users that must stay, and participants without a fault. */
 static const struct statement expiry_check = {
     .name = "doctor_expiry",
-    .sql = "SELECT NOT EXISTS (SELECT FROM pg_catalog.pg_attribute a JOIN reclaim.personal_columns() p ON p.name = "
-           "a.attname"
-           " WHERE a.attrelid = to_regclass('auth.users') AND NOT has_column_privilege(a.attrelid, a.attnum, 'UPDATE'))"
-           " AND NOT EXISTS (SELECT FROM reclaim.personal_tables() t WHERE NOT has_table_privilege(t.name, 'DELETE')"
-           " OR NOT reclaim.sees_all_rows(t.name, 'DELETE')) AS may_alias,"
+    .sql = "SELECT (SELECT pg_catalog.string_agg(lack, '; ') FROM (SELECT 'GRANT UPDATE (' || pg_catalog.string_agg("
+           " pg_catalog.quote_ident(a.attname), ', ' ORDER BY a.attnum) || ') ON auth.users" TO_ME
+           " AS lack FROM pg_catalog.pg_attribute a JOIN reclaim.personal_columns() p ON p.name = a.attname"
+           " WHERE a.attrelid = to_regclass('auth.users') AND NOT has_column_privilege(a.attrelid, a.attnum, 'UPDATE')"
+           " UNION ALL SELECT 'GRANT SELECT (user_id), DELETE ON ' || t.name || '" TO_ME
+           " FROM reclaim.personal_tables() t WHERE NOT has_table_privilege(t.name, 'DELETE')"
+           " OR NOT has_column_privilege(t.name, 'user_id', 'SELECT')"
+           " UNION ALL SELECT reclaim.row_security_mend(t.name, 'DELETE') FROM reclaim.personal_tables() t) l) AS "
+           "alias_lacks,"
            " (SELECT count(*) FROM reclaim.erasures WHERE completed_at IS NULL AND requested_at <"
            " (SELECT clock_timestamp() - $1::int8 * interval '1 millisecond')) AS overdue",
     .params = 1,
-    .columns = "may_alias:bool overdue:int8",
+    .columns = "alias_lacks:text overdue:int8",
 };
 
 static void check_expiry(struct examination *x, struct pg *pg, const struct settings *s)
 {
-    char words[1024];
+    char words[4096];
     int before = x->failures + x->warnings;
     struct pg_call look = {.ask = &expiry_check, .args = {pg_i64(s->cascade_deadline_ms)}},
                    all = {.ask = &cascade_list};
@@ -387,10 +307,14 @@ static void check_expiry(struct examination *x, struct pg *pg, const struct sett
         fault(x, "what expiry needs cannot be checked: run reclaim migrate");
         return;
     }
-    if (!pg_get_bool(&look, 0, 0))
-        warn(x, "this role may not empty all personal columns of a user, so customers whose login others refer to "
-                "cannot be "
-                "deleted: docs/security.md has the grants");
+    if (!pg_is_null(&look, 0, 0)) {
+        (void)snprintf(
+            words, sizeof words,
+            "this role may not empty all that is personal of a user, so customers whose login others refer to "
+            "cannot be deleted: %s",
+            pg_get(&look, 0, 0).at);
+        warn(x, words);
+    }
     if (pg_get_i64(&look, 0, 1) > 0)
         warn(x, "erasures are overdue: reclaim cascade status lists them, reclaim cascade redrive tries again");
     if (pg_ask(pg, &all, clock_ns() + DATABASE_DEADLINE_NS)) {
@@ -564,13 +488,13 @@ static void check_switches(struct examination *x, struct pg *pg, const struct se
 static void check_database(struct examination *x, struct pg *pg, const struct settings *s, bool repairs)
 {
     check_server(x, pg, s);
-    check_privileges(x, pg);
+    doctor_check_privileges(pg, note, x);
     check_schema(x, pg);
     check_key(x, pg, s);
-    check_login(x, pg);
+    doctor_check_login(pg, note, x);
     check_ownership(x, pg, s);
     check_row_security(x, pg, s);
-    check_search_path(x, pg, repairs);
+    doctor_check_search_path(pg, repairs, note, x);
     check_statements(x, pg, s);
     check_pooler(x, pg, s);
     check_locks(x, pg);

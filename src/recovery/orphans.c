@@ -49,7 +49,7 @@ static void write_candidate(struct buf *sql, const struct ownership_column *colu
                   " coalesce(u.banned_until > now(), false) AS banned, CASE WHEN v.sees_all THEN (");
     add_owns_something(sql, columns, count);
     buf_addz(sql, ") END AS has_company FROM (SELECT ");
-    add_sees_everything(sql, columns, count, "DELETE");
+    add_sees_everything(sql, columns, count, "UPDATE DELETE"); /* UPDATE: the row is locked first */
     buf_addz(sql, " AS sees_all) v LEFT JOIN auth.users u ON " USER_OF("$1"));
 }
 

@@ -67,28 +67,48 @@ static const struct statement make_partitions = {
     .columns = "made:int4",
 };
 
-/* For one ownership column: whether table and column exist, an index starts with it, and it refers to auth.users. */
+/* For one ownership column: whether table and column exist, this role may read it, an index starts with it, and it refers to
+ * auth.users. */
+#define USERS_OID                                                                                                      \
+    "(SELECT u.oid FROM pg_catalog.pg_class u JOIN pg_catalog.pg_namespace s ON s.oid = u.relnamespace"                \
+    " WHERE s.nspname = 'auth' AND u.relname = 'users')"
 static const struct statement read_ownership = {
     .name = "ownership_read",
-    .sql = "SELECT (c.oid IS NOT NULL) AS has_table, (a.attnum IS NOT NULL) AS has_column,"
-           " EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisvalid"
-           "   AND i.indpred IS NULL AND i.indkey[0] = a.attnum) AS has_index,"
-           " EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f'"
-           "   AND k.confrelid = pg_catalog.to_regclass('auth.users') AND k.conkey[1] = a.attnum"
-           "   AND cardinality(k.conkey) = 1) AS has_key"
-           " FROM (SELECT pg_catalog.to_regclass(pg_catalog.format('%I.%I', $1::text, $2::text)) AS oid) c"
-           " LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = $3 AND NOT a.attisdropped",
+    .sql =
+        "SELECT (c.oid IS NOT NULL) AS has_table, (a.attnum IS NOT NULL) AS has_column,"
+        " coalesce(pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')"
+        "   AND pg_catalog.has_schema_privilege(c.schema, 'USAGE'), false) AS may_read,"
+        " EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisvalid"
+        "   AND i.indpred IS NULL AND i.indkey[0] = a.attnum) AS has_index,"
+        " EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f'"
+        "   AND k.confrelid = " USERS_OID " AND k.conkey[1] = a.attnum"
+        "   AND cardinality(k.conkey) = 1) AS has_key,"
+        " CASE WHEN pg_catalog.has_schema_privilege(c.schema, 'USAGE') THEN '' ELSE"
+        "   pg_catalog.format('GRANT USAGE ON SCHEMA %I TO %I; ', $1::text, current_user) END ||"
+        "   pg_catalog.format('GRANT SELECT (%I) ON %I.%I TO %I', $3::text, $1::text, $2::text, current_user) AS mend"
+        " FROM (SELECT max(r.oid) AS oid, max(n.oid) AS schema FROM pg_catalog.pg_namespace n"
+        "   LEFT JOIN pg_catalog.pg_class r ON r.relnamespace = n.oid AND r.relname = $2::text"
+        "   WHERE n.nspname = $1::text) c"
+        " LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = $3::text AND NOT a.attisdropped",
     .params = 3,
-    .columns = "has_table:bool has_column:bool has_index:bool has_key:bool",
+    .columns = "has_table:bool has_column:bool may_read:bool has_index:bool has_key:bool mend:text",
 };
 
-/* The tables of which row security hides rows; $1 tables, $2 the command that is used on each. */
+/* The tables of which row security hides rows, or keeps this role from changing them: $1 tables, $2 the command that is used
+ * on each; and Reclaim's own. */
 static const struct statement find_hidden_rows = {
     .name = "hidden_rows_find",
-    .sql = "SELECT t.name FROM unnest($1::text[], $2::text[]) AS t (name, command)"
-           " WHERE NOT reclaim.sees_all_rows(pg_catalog.to_regclass(t.name), t.command)",
+    .sql = "SELECT pg_catalog.quote_ident(n.nspname) || '.' || pg_catalog.quote_ident(c.relname) AS name,"
+           " reclaim.row_security_mend(t.name, t.command) AS mend"
+           " FROM (SELECT DISTINCT ON (name) pg_catalog.to_regclass(name) AS name, command FROM ("
+           "   SELECT name, command, 1 AS place FROM unnest($1::text[], $2::text[]) AS used (name, command)"
+           "   UNION ALL SELECT 'reclaim.' || pg_catalog.quote_ident(o.relname), 'ALL', 2 FROM pg_catalog.pg_class o"
+           "   WHERE o.relnamespace = pg_catalog.to_regnamespace('reclaim') AND o.relkind IN ('r', 'p')"
+           "   AND o.relrowsecurity AND NOT o.relispartition) a ORDER BY name, place) t"
+           " JOIN pg_catalog.pg_class c ON c.oid = t.name JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
+           " WHERE NOT reclaim.sees_all_rows(t.name, t.command) ORDER BY 1",
     .params = 2,
-    .columns = "name:text",
+    .columns = "name:text mend:text",
 };
 
 static const struct statement *const statements[] = {
@@ -272,6 +292,12 @@ static enum err read_column(struct pg *pg, const struct ownership_column *c, str
     return e ? why_set(why, e, "the ownership tables cannot be checked (%s %s)", err_name(e), ret->sqlstate) : OK;
 }
 
+static void log_finding(void *context, const struct finding *finding)
+{
+    (void)context;
+    log_warn("the database is not as it should be", F_STR("why", finding->sentence));
+}
+
 enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
                                   struct orphan_statements *orphans, struct why *why)
 {
@@ -281,10 +307,15 @@ enum err database_guard_ownership(struct pg *pg, const struct ownership_column *
         enum err e = read_column(pg, &columns[i], &call, why);
         if (e)
             return e;
-        without_key[i] = pg_get_bool(&call, 0, 1) && !pg_get_bool(&call, 0, 3);
+        without_key[i] = pg_get_bool(&call, 0, 1) && !pg_get_bool(&call, 0, 4);
     }
     enum err e = orphan_statements_lock(orphans, columns, without_key, count);
-    return e ? why_set(why, e, "no memory for the statements") : OK;
+    if (e)
+        return why_set(why, e, "no memory for the statements");
+    struct why unknown;
+    if (database_check_row_security(pg, columns, count, log_finding, NULL, &unknown))
+        log_warn("the database is not as it should be", F_STR("why", unknown.text));
+    return OK;
 }
 
 enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
@@ -292,11 +323,15 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
 {
     static const struct finding lacks[] = {
         /* in the order of the statement's columns */
-        {SEVERITY_FAILURE, "table %s.%s does not exist; correct RECLAIM_OWNERSHIP or create it (column %s)"},
-        {SEVERITY_FAILURE, "table %s.%s has no column %s; correct RECLAIM_OWNERSHIP"},
-        {SEVERITY_WARNING, "table %s.%s has no index on %s: look-ups will be slow; create one"},
+        {SEVERITY_FAILURE, "table %1$s.%2$s does not exist; correct RECLAIM_OWNERSHIP or create it (column %3$s)"},
+        {SEVERITY_FAILURE, "table %1$s.%2$s has no column %3$s; correct RECLAIM_OWNERSHIP"},
+        {SEVERITY_FAILURE, "this role may not read %1$s.%2$s: %4$s"},
         {SEVERITY_WARNING,
-         "%s.%s(%s) has no foreign key to auth.users: deletions will have to lock the whole table; add one"},
+         "table %1$s.%2$s has no index on %3$s, so look-ups will be slow: CREATE INDEX CONCURRENTLY ON "
+         "%1$s.%2$s (%3$s)"},
+        {SEVERITY_WARNING,
+         "%1$s.%2$s(%3$s) has no foreign key to auth.users, so deletions have to lock the whole table: "
+         "ALTER TABLE %1$s.%2$s ADD FOREIGN KEY (%3$s) REFERENCES auth.users (id)"},
     };
     for (size_t i = 0; i < count; i++) {
         const struct ownership_column *c = &columns[i];
@@ -309,7 +344,8 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
             if (pg_get_bool(&call, 0, lack))
                 continue;
             char sentence[512];
-            snprintf(sentence, sizeof sentence, lacks[lack].sentence, c->schema, c->table, c->column);
+            snprintf(sentence, sizeof sentence, lacks[lack].sentence, c->schema, c->table, c->column,
+                     pg_get(&call, 0, 5).at);
             each(context, &(struct finding){lacks[lack].severity, sentence});
             usable = lacks[lack].severity != SEVERITY_FAILURE;
         }
@@ -337,7 +373,7 @@ enum err database_check_row_security(struct pg *pg, const struct ownership_colum
     AUTO(buf) struct buf commands = buf_new(1024);
     static const struct {
         struct str name, command;
-    } always[] = {{STR("auth.users"), STR("DELETE")},
+    } always[] = {{STR("auth.users"), STR("UPDATE DELETE")},
                   {STR("reclaim.customer_customers"), STR("UPDATE")},
                   {STR("reclaim.customer_members"), STR("DELETE")},
                   {STR("reclaim.billing_accounts"), STR("UPDATE")}};
@@ -364,9 +400,8 @@ enum err database_check_row_security(struct pg *pg, const struct ownership_colum
     for (int i = 0; i < call.rows; i++) {
         char sentence[512];
         snprintf(sentence, sizeof sentence,
-                 "row-level security hides rows of %s from this role: give it BYPASSRLS, or a policy FOR ALL USING "
-                 "(true)",
-                 pg_get(&call, i, 0).at);
+                 "row-level security hides rows of %s from this role, or keeps it from changing them: %s",
+                 pg_get(&call, i, 0).at, pg_get(&call, i, 1).at);
         each(context, &(struct finding){SEVERITY_FAILURE, sentence});
     }
     return OK;

@@ -42,7 +42,8 @@ enum err database_make_partitions(struct pg *pg, int64_t deadline_ns) MUST_CHECK
  * RECLAIM_OWNERSHIP a difference is only logged: check-email-status answers null without them. */
 enum err database_check_statements(struct pg *pg, const struct orphan_statements *orphans, struct why *why) MUST_CHECK;
 
-/* Makes deletions lock the tables whose ownership column has no foreign key to auth.users. */
+/* Makes deletions lock the tables whose ownership column has no foreign key to auth.users, and logs a warning for each table
+ * of which row security hides rows. */
 enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
                                   struct orphan_statements *orphans, struct why *why) MUST_CHECK;
 
@@ -68,8 +69,8 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
 enum err database_check_keys(struct pg *pg, const struct orphan_statements *orphans, finding_handler *each,
                              void *context, struct why *why) MUST_CHECK;
 
-/* Calls `each` with a failure for each table of which row security hides rows from this role: users, customers,
- * accounts and ownership tables. ERR_MISSING without the schema. */
+/* Calls `each` with a failure for each table of which row security hides rows from this role, or keeps it from changing
+ * them: users, ownership tables and Reclaim's own. ERR_MISSING without the schema. */
 enum err database_check_row_security(struct pg *pg, const struct ownership_column *columns, size_t count,
                                      finding_handler *each, void *context, struct why *why) MUST_CHECK;
 

@@ -235,7 +235,7 @@ describe('an account to which another table refers', () => {
     const lacks = [
       ['GRANT USAGE ON SCHEMA apart TO blind', ''],
       ['GRANT SELECT (author) ON apart.posts TO blind', 'alter table apart.posts enable row level security'],
-      ['CREATE POLICY reclaim_reads ON apart.posts FOR SELECT TO blind USING (true)',
+      ['CREATE POLICY blind_reads ON apart.posts FOR SELECT TO blind USING (true)',
         'insert into auth.users (id) select gen_random_uuid() from generate_series(1, 40000); insert into apart.posts select id from auth.users where email is null'],
       ['CREATE INDEX CONCURRENTLY ON apart.posts (author)', ''],
     ];

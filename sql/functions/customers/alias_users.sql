@@ -7,12 +7,15 @@ DECLARE
   v_count integer;
   v_table record;
 BEGIN
+  IF NOT reclaim.sees_all_rows('auth.users', 'UPDATE') THEN
+    RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from changing auth.users';
+  END IF;
   SELECT string_agg(format('%I = %s', a.attname, p.cleared), ', ') INTO v_set FROM reclaim.personal_columns() p
     JOIN pg_attribute a ON a.attrelid = to_regclass('auth.users') AND a.attname = p.name AND NOT a.attisdropped;
   EXECUTE format('UPDATE auth.users SET %s WHERE id = ANY ($1)', v_set) USING p_users;
   GET DIAGNOSTICS v_count = ROW_COUNT;
   IF v_count <> cardinality(p_users) THEN
-    RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from changing auth.users';
+    RAISE insufficient_privilege USING MESSAGE = 'a trigger or rule keeps rows of auth.users from being changed';
   END IF;
   FOR v_table IN SELECT * FROM reclaim.personal_tables() LOOP
     IF NOT reclaim.sees_all_rows(v_table.name, 'DELETE') THEN

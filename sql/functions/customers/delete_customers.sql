@@ -7,10 +7,13 @@ AS $$
 DECLARE
   v_count integer;
 BEGIN
+  IF NOT reclaim.sees_all_rows('reclaim.customer_customers', 'UPDATE') THEN
+    RAISE insufficient_privilege USING MESSAGE = 'row-level security hides customers from this role';
+  END IF;
   PERFORM reclaim.change_by(p_actor, p_actor_id, p_correlation_id, NULL, p_action, true);
   v_count := reclaim.clear_customers(p_ids, p_sealed, NULL);
   IF v_count <> cardinality(p_ids) THEN
-    RAISE insufficient_privilege USING MESSAGE = 'row-level security hides customers from this role';
+    RAISE insufficient_privilege USING MESSAGE = 'a trigger or rule keeps customers from being changed';
   END IF;
   -- Rows that were deleted before, without an erasure: adopted ones.
   PERFORM reclaim.customer_repair(one) FROM unnest(p_ids) AS one

@@ -11,7 +11,7 @@ DECLARE
   v_key record;
   v_user uuid;
 BEGIN
-  IF NOT reclaim.sees_all_rows('auth.users', 'DELETE') THEN
+  IF NOT reclaim.sees_all_rows('auth.users', 'UPDATE DELETE') THEN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from deleting from auth.users';
   END IF;
   IF NOT reclaim.sees_all_rows('reclaim.customer_members', 'DELETE') THEN

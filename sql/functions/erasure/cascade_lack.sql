@@ -46,11 +46,11 @@ BEGIN
     END IF;
   END LOOP;
   IF NOT reclaim.sees_all_rows(v_table, v_command) THEN
-    RETURN format('row-level security hides rows of %s from this role: give it BYPASSRLS, or a policy FOR ALL USING (true)',
-      p.table_name);
+    RETURN format('row-level security hides rows of %s from this role, or keeps it from changing them: %s', p.table_name,
+      reclaim.row_security_mend(v_table, v_command));
   END IF;
   IF NOT has_table_privilege(v_table, 'SELECT') OR NOT has_table_privilege(v_table, v_command) THEN
-    RETURN format('this role may not delete from %s: GRANT SELECT, %s ON %1$s', p.table_name, v_command);
+    RETURN format('this role may not delete from %s: GRANT SELECT, %s ON %1$s TO %I', p.table_name, v_command, current_user);
   END IF;
   RETURN NULL;
 END

@@ -24,7 +24,7 @@ BEGIN
       RETURN format('GRANT SELECT (%s) ON %s TO %I', v_lacking, v_side.rel::regclass, current_user);
     END IF;
     IF NOT reclaim.sees_all_rows(v_side.rel, 'SELECT') THEN
-      RETURN format('CREATE POLICY reclaim_reads ON %s FOR SELECT TO %I USING (true)', v_side.rel::regclass, current_user);
+      RETURN reclaim.row_security_mend(v_side.rel, 'SELECT');
     END IF;
   END LOOP;
   IF p_any_size OR (v_key.relkind = 'r' AND pg_relation_size(v_key.conrelid) <= 1024 * 1024) OR EXISTS (

@@ -22,11 +22,11 @@ export function documentedStatements() {
   return { before, after, owner, supabase: blocksUnder('More of it on Supabase'), policies: blocksUnder('Row security') };
 }
 
-/** Makes the documented roles, migrates as the one and grants to the other; the URL to connect as either. */
-export async function addDocumentedRoles(scope, db) {
+/** Makes the documented roles, unless they exist in the cluster, migrates as the one and grants to the other; the URL to connect as either. */
+export async function addDocumentedRoles(scope, db, { exist = false } = {}) {
   const { before, after, owner } = documentedStatements();
   const as = (role) => db.url.replace('postgres@', `${role}@`);
-  await db.query(before.replaceAll('app', `"${db.name}"`));
+  await db.query(before.replaceAll('app', `"${db.name}"`).replace(exist ? /^CREATE ROLE.*$/gm : '', ''));
   const migrated = await run(scope, ['migrate'], { database: as('reclaim_owner') });
   assert.equal(migrated.code, 0, migrated.stderr);
   await db.query(`set role reclaim_owner; ${after}; reset role`);
