@@ -16,6 +16,7 @@ enum err request_code(struct flow *f, struct pg *pg)
 {
     struct cleanup *context = f->context;
     struct candidate who = {.refusal = 0};
+    f->blocked = false;
     AUTO(tx) struct tx *tx = tx_begin(pg, f->job.deadline_ns);
     tx_wait_for_locks(tx, candidate_lock_ms(f));
     enum err e = lock_and_read(f, tx, &who);

@@ -17,6 +17,7 @@ static enum err delete_orphan(struct flow *f, struct tx *tx, struct candidate *w
 enum err validate_and_cleanup(struct flow *f, struct pg *pg)
 {
     struct candidate who = {.refusal = 0};
+    f->blocked = false;
     enum err e = f->proven ? OK : prove(f, pg, &who.refusal); /* a run after a conflict has the proof already */
     if (e)
         return e;

@@ -359,8 +359,11 @@ enum err database_check_keys(struct pg *pg, const struct orphan_statements *orph
     struct pg_call call = {.ask = &orphans->keys};
     enum err e = pg_ask(pg, &call, deadline());
     if (e)
-        return why_set(why, e, "which foreign keys keep users from being deleted cannot be read (%s %s)", err_name(e),
-                       call.sqlstate);
+        return why_set(
+            why, e,
+            "which foreign keys keep users from being deleted cannot be read (%s %s), so the clean-up answers "
+            "006: GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA reclaim to this role",
+            err_name(e), call.sqlstate);
     for (int i = 0; i < call.rows; i++)
         each(context, &(struct finding){SEVERITY_WARNING, pg_get(&call, i, 0).at});
     return OK;

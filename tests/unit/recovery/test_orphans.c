@@ -12,6 +12,7 @@ static void every_ownership_column_is_asked(void **state UNUSED)
     assert_int_equal(orphan_statements_write(columns, COUNT_OF(columns), &s), OK);
     assert_non_null(strstr(s.has_company.sql, "\"public\".\"companies\" o0 WHERE o0.\"owner_admin_uuid\" = u.id"));
     assert_non_null(strstr(s.has_company.sql, " OR EXISTS (SELECT 1 FROM \"crm\".\"Staff\" o1"));
+    assert_non_null(strstr(s.blocked.sql, "ARRAY['public.companies.owner_admin_uuid','crm.Staff.user_id']"));
     assert_non_null(strstr(s.list.sql, "NOT (EXISTS (SELECT 1 FROM \"public\".\"companies\""));
     const struct statement *const all[] = {&s.candidate, &s.has_company, &s.have_company, &s.list};
     for (size_t i = 0; i < COUNT_OF(all); i++) {
