@@ -37,9 +37,8 @@ enum err limits_read(struct command_context *c)
     bool shows = strcmp(word(c, 0), "show") == 0, resets = strcmp(word(c, 0), "reset") == 0;
     struct limits_key *key = arena_take(c->arena, sizeof *key), client = {.kind = KEY_GLOBAL};
     if (c->word_count < 2 || c->word_count > 3 || (!shows && !resets))
-        return why_set(
-            &c->why, ERR_INPUT,
-            "say show KEY or reset KEY; KEY is ip:ADDRESS, email:ADDRESS or global, or both addresses");
+        return why_set(&c->why, ERR_INPUT,
+                       "say show KEY or reset KEY; KEY is ip:ADDRESS, email:ADDRESS or global, or both addresses");
     if (!key || key_parse(c->arena, str_of(word(c, 1)), key))
         return why_set(&c->why, ERR_INPUT, "\"%s\" is not ip:ADDRESS, email:ADDRESS or global", word(c, 1));
     if (c->word_count == 3) {

@@ -292,12 +292,6 @@ static enum err read_column(struct pg *pg, const struct ownership_column *c, str
     return e ? why_set(why, e, "the ownership tables cannot be checked (%s %s)", err_name(e), ret->sqlstate) : OK;
 }
 
-static void log_finding(void *context, const struct finding *finding)
-{
-    (void)context;
-    log_warn("the database is not as it should be", F_STR("why", finding->sentence));
-}
-
 enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
                                   struct orphan_statements *orphans, struct why *why)
 {
@@ -310,12 +304,7 @@ enum err database_guard_ownership(struct pg *pg, const struct ownership_column *
         without_key[i] = pg_get_bool(&call, 0, 1) && !pg_get_bool(&call, 0, 4);
     }
     enum err e = orphan_statements_lock(orphans, columns, without_key, count);
-    if (e)
-        return why_set(why, e, "no memory for the statements");
-    struct why unknown;
-    if (database_check_row_security(pg, columns, count, log_finding, NULL, &unknown))
-        log_warn("the database is not as it should be", F_STR("why", unknown.text));
-    return OK;
+    return e ? why_set(why, e, "no memory for the statements") : OK;
 }
 
 enum err database_check_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,

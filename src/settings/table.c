@@ -49,7 +49,8 @@ const struct setting settings_rows[] = {
          "The same database without a pooler in between, for LISTEN, leadership and migrations; through a pooler the "
          "server does not start."},
     {DATABASE, ROW("DATABASE_CONNECTIONS", integer, database_connections, int64_t), .min = 1, .max = 200,
-     .standard = "16", .help = "Database connections of each instance, split into lanes so that no kind of request can use up those of "
+     .standard = "16",
+     .help = "Database connections of each instance, split into lanes so that no kind of request can use up those of "
              "another; at least one for each of the five lanes. A few more are for listening, changes and the leader."},
     {DATABASE, ROW("PREPARE", choice, prepare, enum pg_prepare), .choices = prepare_words, .standard = "auto",
      .help = "Named prepared statements; off behind poolers that lack them, auto finds out."},
