@@ -57,7 +57,7 @@ SELECT is(reclaim.usual_password_hash(), '$argon2id$v=19$m=65536,t=3,p=4$', 'wit
 UPDATE pg_class SET reltuples = 1e9 WHERE oid = 'auth.users'::regclass;
 SELECT lives_ok('SELECT reclaim.usual_password_hash()', 'a sample of a large table may be empty');
 
--- Sessions: every change is told to the gates, the end of one that expired is not.
+-- Sessions: every change reaches the gates, the end of one that expired does not.
 CREATE FUNCTION pg_temp.told() RETURNS text LANGUAGE plpgsql AS $$
 DECLARE
   v_told text := (SELECT string_agg(kind || ' ' || left(id::text, 1), ', ' ORDER BY id) FROM reclaim.gate_ended);

@@ -1,4 +1,4 @@
-/* POST /auth/code: mails a code to whoever may sign in, for users without a password or with a second factor.
+/* POST /auth/code: mails a code to an address that may sign in, for users without a password or with a second factor.
  *
  * The answer is the same for every address and is held. An address that may not sign in gets a row as well, with the hash of
  * no code: trying a code takes the same writes for every address. */

@@ -96,6 +96,11 @@ bool candidate_key_violated(const struct pg_call *deletion);
 /* Observes how long lock, user and ownership took. */
 void candidate_checked(const struct flow *f, int64_t began_ns);
 
+/* validate_and_cleanup.c: the user of f->stored and what it owns, both kept from changing until the transaction ends; then
+ * the deletion, which commits. Both know the flow by f->subject alone: an operator's has no request. */
+enum err orphan_lock_and_read(struct flow *f, struct tx *tx, struct candidate *ret) MUST_CHECK;
+enum err orphan_delete(struct flow *f, struct tx *tx, struct candidate *who) MUST_CHECK;
+
 /* run_step.c: hands the flow to a worker; it is answered from there. */
 void flow_run_step(struct flow *f, struct pool *pool);
 

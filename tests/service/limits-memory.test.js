@@ -57,7 +57,7 @@ describe('refusals from memory', () => {
     await session.query('select pg_reload_conf()');
     await until('statements logged', async () => {
       await ask(servers[0], newClient()); // one that the database decides
-      return ['AS here', 'AS one', 'reclaim.admit'].every((part) => fs.readFileSync(file, 'utf8').includes(part));
+      return ['pg_locks', 'AS one', 'reclaim.admit'].every((part) => fs.readFileSync(file, 'utf8').includes(part));
     });
     const size = fs.statSync(file).size;
     const answers = await Promise.all(Array.from({ length: 300 }, (_, n) => ask(servers[n % 2], client)));

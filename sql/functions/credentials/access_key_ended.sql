@@ -1,4 +1,4 @@
--- What gates have cached of a key counts no more once its row is gone or says otherwise. Runs as its owner: whoever may
+-- Makes every gate drop what it has cached of a key whose row was changed or deleted. Runs as its owner: a role that may
 -- write keys needs no right to reclaim.gate_ended.
 CREATE OR REPLACE FUNCTION reclaim.access_key_ended() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
