@@ -158,7 +158,7 @@ static void instance_open(struct instance *in, const struct plan *p, int64_t num
     pthread_cond_init(&in->has_decided, NULL);
     in->pool = pool_start(&pool, &why);
     in->admission = admission_new();
-    if (!in->pool || !in->admission || admission_open(in->admission, p->url, in->pool, &why))
+    if (!in->pool || !in->admission || admission_open(in->admission, p->url, in->pool, in->pool, &why))
         fail("cannot begin", why.text);
     admission_configure(in->admission, &p->tiers);
     await_database(in);

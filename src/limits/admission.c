@@ -243,7 +243,8 @@ void admission_configure(struct admission *a, const struct tier_table *tiers)
     remove_refusals(a, NULL);
 }
 
-enum err admission_open(struct admission *a, const char *direct_url, struct pool *pool, struct why *why)
+enum err admission_open(struct admission *a, const char *direct_url, struct pool *pool, struct pool *patient_pool,
+                        struct why *why)
 {
     static const char *const channels[] = {LIMITS_CHANNEL, NULL};
     struct listener_config listen = {direct_url, channels, a, on_reset, on_connection};
@@ -258,6 +259,7 @@ enum err admission_open(struct admission *a, const char *direct_url, struct pool
     if (!(a->listener = listener_start(&listen, why)))
         return ERR_SYSTEM;
     struct batch *batch = batch_new(&config);
+    config.pool = patient_pool;
     config.run = decide_patiently;
     config.done = patient_done;
     a->patient = batch_new(&config);

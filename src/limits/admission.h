@@ -38,8 +38,10 @@ struct admission *admission_new(void) MUST_CHECK;
 void admission_free(struct admission *a);
 /* Sets the limits; clears the cache of refusals. */
 void admission_configure(struct admission *a, const struct tier_table *tiers);
-/* Starts to use the database for verdicts, and to listen for resets on the direct URL. */
-enum err admission_open(struct admission *a, const char *direct_url, struct pool *pool, struct why *why) MUST_CHECK;
+/* Starts to use the database for verdicts, and to listen for resets on the direct URL. Requests with a key that another
+ * program holds wait on `patient_pool`, so that no other waits behind them. */
+enum err admission_open(struct admission *a, const char *direct_url, struct pool *pool, struct pool *patient_pool,
+                        struct why *why) MUST_CHECK;
 
 /* True while resets are received, so that cached refusals may be used. */
 bool admission_is_listening(const struct admission *a);

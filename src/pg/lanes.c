@@ -46,6 +46,8 @@ int lanes_share(int connections, enum lane lane)
     return shares[lane];
 }
 
+static void set_metrics(struct lanes *lanes, int lane, const struct pool_state *state);
+
 struct lanes *lanes_start(const struct lanes_config *config, struct why *why)
 {
     struct lanes *lanes = calloc(1, sizeof *lanes);
@@ -64,6 +66,7 @@ struct lanes *lanes_start(const struct lanes_config *config, struct why *why)
             lanes_stop(lanes, 0);
             return NULL;
         }
+        set_metrics(lanes, i, &(struct pool_state){0});
     }
     return lanes;
 }
@@ -130,18 +133,23 @@ static void note_without(struct lanes *lanes, int lane, const struct pool_state 
     lanes->of[lane].without = without;
 }
 
+static void set_metrics(struct lanes *lanes, int lane, const struct pool_state *state)
+{
+    const char *name = lane_table[lane].name;
+    gauge_set(&lane_connections, state->connected, name);
+    gauge_set(&lane_busy, state->busy, name);
+    gauge_set(&lane_queued, (double)state->queued, name);
+    gauge_set(&lane_stalled, lanes->of[lane].stalled, name);
+    counter_add(&lane_refused, state->refused - lanes->of[lane].refused, name);
+    lanes->of[lane].refused = state->refused;
+}
+
 void lanes_watch(struct lanes *lanes)
 {
     for (int i = 0; i < LANE_COUNT; i++) {
         struct pool_state state = pool_read_state(lanes->of[i].pool);
-        const char *name = lane_table[i].name;
         note_stall(lanes, i, &state);
         note_without(lanes, i, &state);
-        gauge_set(&lane_connections, state.connected, name);
-        gauge_set(&lane_busy, state.busy, name);
-        gauge_set(&lane_queued, (double)state.queued, name);
-        gauge_set(&lane_stalled, lanes->of[i].stalled, name);
-        counter_add(&lane_refused, state.refused - lanes->of[i].refused, name);
-        lanes->of[i].refused = state.refused;
+        set_metrics(lanes, i, &state);
     }
 }

@@ -307,7 +307,8 @@ static enum err open_features(struct app *app, const char *url, const char *dire
                                .direct_url = direct};
     if (!(app->engine = work_start(&work, why)))
         return ERR_MEMORY;
-    enum err e = admission_open(app->admission, direct, lanes_pool(app->lanes, LANE_LIMITS), why);
+    enum err e = admission_open(app->admission, direct, lanes_pool(app->lanes, LANE_LIMITS),
+                                lanes_pool(app->lanes, LANE_ANONYMOUS), why);
     if (e || (e = authenticator_open(app->authenticator, direct, app->lanes, &app->pulse, why)) ||
         (e = background_start(&(struct background_config){s, url, direct, app->leader}, &app->background, why)))
         return e;

@@ -106,6 +106,8 @@ describe('a database that is silent', () => {
     for (const [name, ask] of Object.entries(asked)) assert.equal((await ask()).status, 200, name);
     relay.silence();
     try {
+      const age = async () => Number(/^reclaim_frozen_age_seconds (.*)$/m.exec((await ops(server, '/metrics')).body)[1]);
+      await until('the end of the lease', async () => (await age()) > 0.1);
       for (let round = 0; round < 2; round++)
         await Promise.all(Object.entries(asked).map(async ([name, ask]) => {
           const answer = await ask();

@@ -44,7 +44,7 @@ static int set_up(void **state UNUSED)
     assert_non_null(pool);
     admission = admission_new();
     assert_non_null(admission);
-    assert_int_equal(admission_open(admission, server_url(server), pool, &why), OK);
+    assert_int_equal(admission_open(admission, server_url(server), pool, pool, &why), OK);
     while (pool_read_state(pool).connected == 0)
         nanosleep(&(struct timespec){.tv_nsec = 10 * NS_PER_MS}, NULL);
     return 0;

@@ -32,8 +32,8 @@ static void snapshot(const struct scene *s, struct buf *into)
     if (pid == 0) {
         if (dup2(ends[1], 1) < 0)
             _exit(126);
-        execl(found.gl_pathv[found.gl_pathc - 1], "pg_dump", "--schema-only", "--exclude-table=reclaim.*_log_2???_??",
-              "-d", s->url, (char *)NULL);
+        execl(found.gl_pathv[found.gl_pathc - 1], "pg_dump", "--schema-only", "--exclude-table=reclaim.*_2???_??", "-d",
+              s->url, (char *)NULL);
         _exit(127);
     }
     close(ends[1]);
