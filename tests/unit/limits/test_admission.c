@@ -301,9 +301,16 @@ static struct limit random_limit(void)
     return (struct limit){(int64_t)number_below(&seed, 4) + 1, (int64_t)number_below(&seed, 12) + 1};
 }
 
+/* The arithmetic is SQL's: the thread sanitizer, which makes each history five times as long, needs a few of them only. */
+#ifdef __SANITIZE_THREAD__
+#define HISTORIES 50
+#else
+#define HISTORIES 500
+#endif
+
 static void no_window_has_more_than_its_limit_and_waiting_as_told_always_admits(void **state UNUSED)
 {
-    int histories = 500, refusals = 0;
+    int histories = HISTORIES, refusals = 0;
     for (int history = 0; history < histories; history++) {
         begin_history();
         struct limit tiers[3] = {random_limit(), random_limit(), random_limit()};
@@ -344,7 +351,7 @@ static void a_limit_in_the_hundreds_is_kept_as_exactly_in_buckets(void **state U
 {
     int refusals = 0;
     struct counted global = counted_globally();
-    for (int history = 0; history < 60; history++) {
+    for (int history = 0; history < HISTORIES / 8; history++) {
         begin_history();
         struct limit limit = {101 + (int64_t)number_below(&seed, 60), (int64_t)number_below(&seed, 4) + 1};
         for (int step = 0; step < 12; step++) {
@@ -359,12 +366,12 @@ static void a_limit_in_the_hundreds_is_kept_as_exactly_in_buckets(void **state U
             set_clock(now_us + (int64_t)number_below(&seed, 60) * (int64_t)number_below(&seed, 20000));
         }
     }
-    assert_true(refusals > 60);
+    assert_true(refusals > HISTORIES / 8);
 }
 
 static void a_clock_that_is_set_back_makes_nobody_wait_longer_than_the_window(void **state UNUSED)
 {
-    for (int history = 0; history < 50; history++) {
+    for (int history = 0; history < HISTORIES / 10; history++) {
         begin_history();
         struct limit limit = {(int64_t)number_below(&seed, 3) + 1, (int64_t)number_below(&seed, 60) + 1};
         struct counted c = client(4);
