@@ -1,0 +1,1 @@
+-- Takes the step for columns of adopted tables back.

@@ -1,0 +1,1 @@
+-- Step for columns of adopted tables.

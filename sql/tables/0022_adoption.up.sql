@@ -1,0 +1,1 @@
+-- Step for adoption in batches.
