@@ -211,9 +211,11 @@ static enum err store_and_mail(struct code_request *c, struct pg *pg, const char
     if (!item)
         return ERR_MEMORY;
     enum err e = pg_trip(pg, writes, COUNT_OF(writes), c->db.job.deadline_ns);
-    if (!e)
-        mail_send(&item, &writes[1], NULL);
-    return e;
+    if (e)
+        return e;
+    work_inserted(item, &writes[1]);
+    mail_send(&item, NULL);
+    return OK;
 }
 
 /* Random bytes in place of a hash. */

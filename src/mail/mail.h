@@ -8,7 +8,8 @@
  *       return ERR_MEMORY;
  *   if ((e = tx_commit(tx, writes, COUNT_OF(writes))))
  *       return e;
- *   mail_send(&item, &writes[0], &flow->waiter);
+ *   work_inserted(item, &writes[0]);
+ *   mail_send(&item, &flow->waiter);
  *
  * A mail that ended is a result of its work item, for work_config.record: "sent" with the provider's name, "failed" with a
  * sentence, "expired", or "unneeded".
@@ -111,7 +112,7 @@ bool post_has_provider(const struct post *post);            /* false: nothing is
 struct work_item *mail_promise(struct post *post, struct engine *engine, const char *payload, struct mail *mail,
                                struct pg_call *ret_insert) MUST_CHECK;
 /* `waiter` may be NULL. */
-void mail_send(struct work_item **item, const struct pg_call *inserted, struct mail_waiter *waiter);
+void mail_send(struct work_item **item, struct mail_waiter *waiter);
 
 /* Deletes items of mails that failed for good so long ago. */
 enum err mail_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns) MUST_CHECK;

@@ -134,11 +134,11 @@ struct work_item *mail_promise(struct post *post, struct engine *engine, const c
     return item;
 }
 
-void mail_send(struct work_item **item, const struct pg_call *inserted, struct mail_waiter *waiter)
+void mail_send(struct work_item **item, struct mail_waiter *waiter)
 {
     struct delivery *d = (*item)->handed;
     d->waiter = waiter;
-    work_kick(item, inserted);
+    work_kick(item);
 }
 
 enum err mail_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns)

@@ -34,7 +34,7 @@ struct pg_arg pg_i64(int64_t n);
 struct pg_arg pg_null(void);
 
 #define PG_ARGS_MAX 16
-#define PG_CALLS_MAX 16
+#define PG_CALLS_MAX 40
 
 struct pg_call {
     const struct statement *ask;

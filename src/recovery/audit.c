@@ -44,7 +44,7 @@ static const struct statement fail_mail = {
  * the mail over. Where the code was replaced, the request is found by its ids, and never is that of the present code.
  *
  * Nothing that another program wrote into a payload makes the statement fail. Codes are locked before rows of the log, as
- * everywhere: `failed` joins `dropped` for that order. The array has the newest row found by its id: with LIMIT, PostgreSQL
+ * everywhere, and among themselves in the order of their hashes: `failed` joins `dropped` for the first. The array has the newest row found by its id: with LIMIT, PostgreSQL
  * may choose to read the whole log backwards. */
 const struct statement audit_mails_ended = {
     .name = "audit_mails_ended",
@@ -65,8 +65,11 @@ const struct statement audit_mails_ended = {
            "     AND (r.error_code IS NULL OR r.error_code = 'ORPHAN_CLEANUP_008')"
            "     AND NOT EXISTS (SELECT FROM reclaim.verification_codes p"
            "       WHERE p.email_hash = r.email_hash AND p.log_id = r.id)) l ON true),"
-           " dropped AS (DELETE FROM reclaim.verification_codes c USING known k WHERE k.is_failed AND k.is_present AND"
-           "   c.email_hash = k.email_hash AND c.code_salt = k.salt RETURNING c.log_id),"
+           " held AS (SELECT c.email_hash, c.code_salt FROM reclaim.verification_codes c JOIN known k"
+           "   ON c.email_hash = k.email_hash AND c.code_salt = k.salt WHERE k.is_failed AND k.is_present"
+           "   ORDER BY c.email_hash FOR UPDATE OF c),"
+           " dropped AS (DELETE FROM reclaim.verification_codes c USING held h WHERE c.email_hash = h.email_hash"
+           "   AND c.code_salt = h.code_salt RETURNING c.log_id),"
            " failed AS (UPDATE reclaim.auth_cleanup_log l SET status = 'failed', error_code = 'ORPHAN_CLEANUP_008',"
            "   updated_at = now() FROM known k LEFT JOIN dropped d ON d.log_id = k.log_id WHERE k.is_failed AND l.id = "
            "k.log_id AND l.status = 'pending')" ADD_EVENT

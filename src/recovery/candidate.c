@@ -51,37 +51,46 @@ bool candidate_lock_denied(const struct pg_call *calls, size_t count)
     return false;
 }
 
-enum err candidate_read(const struct pg_call *found, struct candidate *ret)
+enum err candidate_read(const struct pg_call *found, int row, struct candidate *ret)
 {
-    bool sees_all = found->rows == 1 && pg_get_bool(found, 0, 0), registered = sees_all && !pg_is_null(found, 0, 1);
-    bool banned = registered && pg_get_bool(found, 0, 3);
-    if (!sees_all || (registered && pg_is_null(found, 0, 4)))
+    bool sees_all = found->rows > row && pg_get_bool(found, row, 0);
+    bool registered = sees_all && !pg_is_null(found, row, 1);
+    bool banned = registered && pg_get_bool(found, row, 3);
+    if (!sees_all || (registered && pg_is_null(found, row, 4)))
         ret->refusal = CLEANUP_FAULT; /* row security hides rows: ownership is unknown, not absent */
     else if (!registered)
         ret->refusal = CLEANUP_UNKNOWN_USER;
-    else if (banned || pg_get_bool(found, 0, 4))
+    else if (banned || pg_get_bool(found, row, 4))
         ret->refusal = CLEANUP_NOT_ORPHANED;
     if (!registered)
         return OK;
-    ret->verified = pg_get_bool(found, 0, 2);
-    return str_copy(pg_get(found, 0, 1), ret->user_id, sizeof ret->user_id);
+    ret->verified = pg_get_bool(found, row, 2);
+    return str_copy(pg_get(found, row, 1), ret->user_id, sizeof ret->user_id);
 }
 
-bool candidate_asks_keys(struct flow *f)
+bool candidate_asks_keys(struct cleanup *context)
 {
-    return atomic_load(&f->context->keys.any) || clock_ns() >= atomic_load(&f->context->keys.until_ns);
+    return atomic_load(&context->keys.any) || clock_ns() >= atomic_load(&context->keys.until_ns);
 }
 
-struct pg_call candidate_find_keys(const struct flow *f)
+struct pg_call candidate_find_keys(const struct cleanup *context, const char *addresses)
 {
-    return (struct pg_call){.ask = &f->context->orphans->blocked, .args = {pg_text(f->email.at)}};
+    return (struct pg_call){.ask = &context->orphans->blocked, .args = {pg_text(addresses)}};
+}
+
+static bool is_blocked(const struct pg_call *found, const char *user_id)
+{
+    for (int row = 0; row < found->rows; row++)
+        if (str_eq(pg_get(found, row, 1), str_of(user_id)))
+            return true;
+    return false;
 }
 
 void candidate_read_keys(struct flow *f, const struct pg_call *found, struct candidate *ret)
 {
     atomic_store(&f->context->keys.any, pg_get_i64(found, 0, 0) > 0);
     atomic_store(&f->context->keys.until_ns, clock_ns() + KEYS_NS);
-    if (ret->refusal || pg_is_null(found, 0, 1))
+    if (ret->refusal || !is_blocked(found, ret->user_id))
         return;
     ret->refusal = CLEANUP_NOT_ORPHANED;
     f->blocked = true;

@@ -115,14 +115,24 @@ static void limits_decided(struct ticket *ticket)
     }
 }
 
-void cleanup_open(struct cleanup *context, struct pool *pool, struct engine *engine)
+enum err cleanup_open(struct cleanup *context, struct pool *pool, struct engine *engine)
 {
+    struct batch *first_steps = flow_batch_requests(context, pool);
+    if (!first_steps)
+        return ERR_MEMORY;
+    atomic_store(&context->requests, first_steps);
     context->engine = engine;
     refusal_counts_open(&context->refusals, pool, engine);
     atomic_store(&context->pool, pool);
+    return OK;
 }
 
 void cleanup_close(struct cleanup *context)
 {
     refusal_counts_flush(&context->refusals);
+}
+
+void cleanup_free(struct cleanup *context)
+{
+    batch_free(atomic_exchange(&context->requests, NULL));
 }

@@ -5,6 +5,7 @@
 #include "http/router.h"
 #include "limits/admission.h"
 #include "mail/mail.h"
+#include "pg/batch.h"
 #include "recovery/audit.h"
 #include "recovery/contract.h"
 #include "recovery/orphans.h"
@@ -19,7 +20,8 @@ struct cleanup {
     struct post *post;
     bool uniform; /* no answer reveals whether an address exists */
     struct hold_rule hold;
-    _Atomic(struct pool *) pool; /* NULL until the database is ready */
+    _Atomic(struct pool *) pool;      /* NULL until the database is ready */
+    _Atomic(struct batch *) requests; /* first steps; there when `pool` is */
     struct engine *engine;
     struct refusal_counts refusals;
     /* cache: blocking-keys */
@@ -30,10 +32,11 @@ struct cleanup {
 };
 
 /* The database and the work engine are ready. */
-void cleanup_open(struct cleanup *context, struct pool *pool, struct engine *engine);
+enum err cleanup_open(struct cleanup *context, struct pool *pool, struct engine *engine) MUST_CHECK;
 
 /* No more requests come, and the pool still runs: writes what was counted. */
 void cleanup_close(struct cleanup *context);
+void cleanup_free(struct cleanup *context); /* after the pool has stopped */
 
 /* The handler; its route's context is a struct cleanup. */
 void cleanup_handle(struct request *rq);

@@ -43,14 +43,15 @@ static void add_has_company(struct buf *sql, const struct ownership_column *colu
 
 #define USER_OF(address) "u.email = " address " AND u.is_sso_user = false AND u.deleted_at IS NULL"
 
-static void write_candidate(struct buf *sql, const struct ownership_column *columns, size_t count)
+static void write_candidates(struct buf *sql, const struct ownership_column *columns, size_t count)
 {
     buf_addz(sql, "SELECT v.sees_all, u.id, (u.email_confirmed_at IS NOT NULL) AS verified,"
                   " coalesce(u.banned_until > now(), false) AS banned, CASE WHEN v.sees_all THEN (");
     add_owns_something(sql, columns, count);
     buf_addz(sql, ") END AS has_company FROM (SELECT ");
     add_sees_everything(sql, columns, count, "UPDATE DELETE"); /* UPDATE: the row is locked first */
-    buf_addz(sql, " AS sees_all) v LEFT JOIN auth.users u ON " USER_OF("$1"));
+    buf_addz(sql, " AS sees_all) v CROSS JOIN unnest($1::text[]) WITH ORDINALITY AS q(email, n)"
+                  " LEFT JOIN auth.users u ON " USER_OF("q.email") " ORDER BY q.n");
 }
 
 static void write_has_company(struct buf *sql, const struct ownership_column *columns, size_t count)
@@ -78,10 +79,10 @@ static void add_owned(struct buf *sql, const struct ownership_column *columns, s
 
 static void write_blocked(struct buf *sql, const struct ownership_column *columns, size_t count)
 {
-    buf_addz(sql, "SELECT b.keys, b.tables[1] AS blocked_by FROM reclaim.blocked_users(ARRAY("
-                  "SELECT u.id FROM auth.users u WHERE " USER_OF("$1") "), ");
+    buf_addz(sql, "SELECT b.keys, t.id, t.blocked_by FROM reclaim.blocked_users(ARRAY("
+                  "SELECT u.id FROM auth.users u WHERE " USER_OF("ANY ($1::text[])") "), ");
     add_owned(sql, columns, count);
-    buf_addz(sql, ", false) b");
+    buf_addz(sql, ", false) b LEFT JOIN LATERAL unnest(b.users, b.tables) AS t(id, blocked_by) ON true");
 }
 
 /* Says of each key what it does and both ways to change that, and what this role needs to find its rows beforehand. */
@@ -135,7 +136,7 @@ static void write_page(struct buf *sql, const struct ownership_column *columns, 
 enum err orphan_statements_write(const struct ownership_column *columns, size_t count, struct orphan_statements *ret)
 {
     static void (*const writers[])(struct buf *, const struct ownership_column *, size_t) = {
-        write_candidate, write_has_company, write_have_company, write_list, write_blocked, write_keys, write_page};
+        write_candidates, write_has_company, write_have_company, write_list, write_blocked, write_keys, write_page};
     AUTO(buf) struct buf sql = buf_new(49152);
     size_t at[COUNT_OF(writers)];
     for (size_t i = 0; i < COUNT_OF(writers); i++) {
@@ -151,13 +152,13 @@ enum err orphan_statements_write(const struct ownership_column *columns, size_t 
         return ERR_MEMORY;
     memcpy(text, sql.at, sql.len);
     *ret = (struct orphan_statements){
-        .candidate = {"orphan_candidate", text + at[0], 1,
-                      "sees_all:bool id:uuid verified:bool banned:bool has_company:bool"},
+        .candidates = {"orphan_candidates", text + at[0], 1,
+                       "sees_all:bool id:uuid verified:bool banned:bool has_company:bool"},
         .has_company = {"orphan_has_company", text + at[1], 1, "has_company:bool"},
         .have_company = {"orphan_have_company", text + at[2], 1, "n:int8 has_company:bool"},
         .list = {"orphan_list", text + at[3], 1,
                  "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text blocked_by:text"},
-        .blocked = {"orphan_blocked", text + at[4], 1, "keys:int4 blocked_by:text"},
+        .blocked = {"orphan_blocked", text + at[4], 1, "keys:int4 id:uuid blocked_by:text"},
         .keys = {"orphan_keys", text + at[5], 0, "finding:text"},
         .page = {"orphan_page", text + at[COUNT_OF(writers) - 1], 3,
                  "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text"},

@@ -14,11 +14,11 @@ struct ownership_column {
 
 /* The statements that depend on the ownership columns, written once at start. */
 struct orphan_statements {
-    /* $1 address → sees_all:bool id:uuid verified:bool banned:bool has_company:bool. Always a row: without a user id is
-     * null, and where this role does not see all rows, or may not delete all users, sees_all is false. */
-    struct statement candidate;
-    /* $1 address → keys:int4 blocked_by:text: how many foreign keys can stop a deletion, and a table whose rows stop this
-     * one, or null. */
+    /* $1 addresses → sees_all:bool id:uuid verified:bool banned:bool has_company:bool. A row for each, in order: without a
+     * user id is null, and where this role does not see all rows, or may not delete all users, sees_all is false. */
+    struct statement candidates;
+    /* $1 addresses → keys:int4 id:uuid blocked_by:text: how many foreign keys can stop a deletion, and for each user whom one
+     * does stop a table with such rows; a row with nulls when there is none. */
     struct statement blocked;
     struct statement has_company; /* $1 address → has_company:bool, null when rows are hidden; no row without a user */
     struct statement have_company; /* $1 addresses → n:int8 has_company:bool, the same for many */

@@ -8,15 +8,12 @@
 
 #define LOG_NS NS_PER_S
 
-/* A refusal's row and, when the code was right, its try restored. Returns the number of calls. */
-static size_t write_refusal(struct flow *f, enum cleanup_error error, const struct audit_fault *fault,
-                            struct pg_call calls[2])
+/* When the code was right. */
+static struct pg_call restore_try(const struct flow *f)
 {
-    calls[0] = audit_failed(&f->subject, error, f->stored.log_id, fault);
-    calls[1] = (struct pg_call){
+    return (struct pg_call){
         .ask = &cleanup_restore_try,
         .args = {pg_text(f->subject.email_hash), pg_i64(f->stored.log_id), pg_text(f->subject.ip_hash)}};
-    return f->proven ? 2 : 1;
 }
 
 static struct audit_fault fault_with(const struct pg_fault *of, const char *sentence)
@@ -26,12 +23,17 @@ static struct audit_fault fault_with(const struct pg_fault *of, const char *sent
                                 .sentence = sentence};
 }
 
+struct pg_call flow_refusal(const struct flow *f, int error)
+{
+    struct audit_fault kept = fault_with(&f->fault, "Rows of another table keep the user from being deleted.");
+    return audit_failed(&f->subject, (enum cleanup_error)error, f->stored.log_id, f->blocked ? &kept : NULL);
+}
+
 enum err flow_refuse(struct flow *f, struct pg *pg, struct tx *tx, int error)
 {
-    struct pg_call calls[2];
     f->fault = *pg_fault(pg); /* of a deletion that a foreign key stopped */
-    struct audit_fault kept = fault_with(&f->fault, "Rows of another table keep the user from being deleted.");
-    size_t count = write_refusal(f, (enum cleanup_error)error, f->blocked ? &kept : NULL, calls);
+    struct pg_call calls[] = {flow_refusal(f, error), restore_try(f)};
+    size_t count = f->proven ? 2 : 1;
     f->outcome = error;
     if (tx && error != CLEANUP_BUSY)
         return tx_commit(tx, calls, count);
@@ -55,10 +57,9 @@ static const char *sentence_of(enum err e)
 
 void flow_log_fault(struct flow *f, struct pg *pg, enum err e)
 {
-    struct pg_call calls[2];
     struct audit_fault fault = fault_with(&f->fault, sentence_of(e));
-    size_t count = write_refusal(f, CLEANUP_FAULT, &fault, calls);
-    if (pg_trip(pg, calls, count, clock_ns() + LOG_NS))
+    struct pg_call calls[] = {audit_failed(&f->subject, CLEANUP_FAULT, f->stored.log_id, &fault), restore_try(f)};
+    if (pg_trip(pg, calls, f->proven ? 2 : 1, clock_ns() + LOG_NS))
         log_warn("failure not logged in the database", F_STR("sqlstate", calls[0].sqlstate),
                  F_STR("constraint", calls[0].constraint));
 }

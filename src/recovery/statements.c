@@ -12,6 +12,15 @@ const struct statement cleanup_lock = {
     .columns = "require_cleanup_lock:void",
 };
 
+/* A row for each address, in order. One that is not granted refuses its own request only. */
+const struct statement cleanup_try_locks = {
+    .name = "cleanup_try_locks",
+    .sql = "SELECT pg_catalog.pg_try_advisory_xact_lock(reclaim.email_to_lock_id(q.email)) AS mine"
+           " FROM pg_catalog.unnest($1::text[]) AS q(email)",
+    .params = 1,
+    .columns = "mine:bool",
+};
+
 /* For a proven caller: waits as long as the transaction may wait for locks, so that short transactions of callers without a
  * proof do not have it refused. */
 const struct statement cleanup_await_lock = {
@@ -38,28 +47,33 @@ const struct statement cleanup_lock_user = {
     .columns = "id:uuid",
 };
 
-const struct statement cleanup_store_code = {
-    .name = "cleanup_store_code",
+/* Codes of different addresses. They are locked in the order of their hashes, as wherever several are. */
+const struct statement cleanup_store_codes = {
+    .name = "cleanup_store_codes",
     .sql =
-        "WITH log AS (INSERT INTO reclaim.auth_cleanup_log (correlation_id, email_hash, ip_hash, step, status)"
-        "  VALUES ($6::uuid, $1, $7, 'request-code', 'pending') RETURNING id),"
+        "WITH asked AS MATERIALIZED (SELECT * FROM pg_catalog.jsonb_to_recordset($1::jsonb) AS a(email_hash text,"
+        "   user_id uuid, code_hash text, code_salt text, correlation_id uuid, ip_hash text)),"
+        " log AS (INSERT INTO reclaim.auth_cleanup_log (correlation_id, email_hash, ip_hash, step, status)"
+        "   SELECT a.correlation_id, a.email_hash, a.ip_hash, 'request-code', 'pending' FROM asked a"
+        "   RETURNING id, email_hash),"
         " event AS (INSERT INTO reclaim.auth_cleanup_events"
-        "  (log_id, correlation_id, email_hash, network_hash, kind, outcome)"
-        "  SELECT log.id, $6::uuid, $1, $7, 'request-code', 'code-sent' FROM log)"
+        "   (log_id, correlation_id, email_hash, network_hash, kind, outcome)"
+        "   SELECT l.id, a.correlation_id, a.email_hash, a.ip_hash, 'request-code', 'code-sent'"
+        "   FROM log l JOIN asked a USING (email_hash))"
         " INSERT INTO reclaim.verification_codes AS c (email_hash, user_id, code_hash, code_salt, expires_at, log_id)"
-        " SELECT $1, $2::uuid, decode($3, 'hex'), decode($4, 'hex'), (SELECT reclaim.now()) + $5::int8 * interval"
-        " '1 second',"
-        "  log.id FROM log"
+        " SELECT a.email_hash, a.user_id, decode(a.code_hash, 'hex'), decode(a.code_salt, 'hex'),"
+        "   (SELECT reclaim.now()) + $2::int8 * interval '1 second', l.id"
+        "   FROM log l JOIN asked a USING (email_hash) ORDER BY a.email_hash"
         " ON CONFLICT (email_hash) DO UPDATE SET user_id = excluded.user_id, code_hash = excluded.code_hash,"
         "  code_salt = excluded.code_salt, expires_at = excluded.expires_at, log_id = excluded.log_id, tries = 0,"
         "  network_tries = '{}', created_at = excluded.created_at"
-        " RETURNING c.log_id,"
+        " RETURNING c.email_hash, c.log_id,"
         "  to_char(c.expires_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"') AS expires_at",
-    .params = 7,
-    .columns = "log_id:int8 expires_at:text",
+    .params = 2,
+    .columns = "email_hash:text log_id:int8 expires_at:text",
 };
 
-/* As cleanup_store_code, for a deletion by an operator: the code is spent in the same transaction, and nobody knows it. */
+/* As cleanup_store_codes, for a deletion by an operator: the code is spent in the same transaction, and nobody knows it. */
 const struct statement cleanup_store_operator = {
     .name = "cleanup_store_operator",
     .sql =
@@ -147,7 +161,9 @@ const struct statement cleanup_read_mail = {
 
 static const struct statement purge_codes = {
     .name = "cleanup_purge_codes",
-    .sql = "DELETE FROM reclaim.verification_codes WHERE expires_at < (SELECT reclaim.now()) - interval '1 hour'",
+    .sql = "DELETE FROM reclaim.verification_codes WHERE email_hash IN (SELECT c.email_hash"
+           " FROM reclaim.verification_codes c WHERE c.expires_at < (SELECT reclaim.now()) - interval '1 hour'"
+           " ORDER BY c.email_hash FOR UPDATE)",
     .params = 0,
     .columns = "",
 };
@@ -161,9 +177,10 @@ static const struct statement prune_reasons = {
 };
 
 const struct statement *const cleanup_statements[] = {
-    &cleanup_lock,      &cleanup_await_lock,  &cleanup_find_code,      &cleanup_lock_user,    &cleanup_store_code,
-    &cleanup_take_try,  &cleanup_restore_try, &cleanup_drop_code,      &cleanup_delete_user,  &cleanup_check_keys,
-    &cleanup_read_mail, &purge_codes,         &cleanup_store_operator, &cleanup_find_address, &prune_reasons};
+    &cleanup_lock,        &cleanup_await_lock,     &cleanup_find_code,    &cleanup_lock_user,
+    &cleanup_store_codes, &cleanup_try_locks,      &cleanup_take_try,     &cleanup_restore_try,
+    &cleanup_drop_code,   &cleanup_delete_user,    &cleanup_check_keys,   &cleanup_read_mail,
+    &purge_codes,         &cleanup_store_operator, &cleanup_find_address, &prune_reasons};
 const size_t cleanup_statement_count = COUNT_OF(cleanup_statements);
 
 enum err cleanup_purge_codes(struct pg *pg, int64_t deadline_ns)

@@ -8,7 +8,10 @@ extern const struct statement cleanup_lock;       /* $1 address; fails unless it
 extern const struct statement cleanup_await_lock; /* the same, waiting for it */
 extern const struct statement cleanup_find_code;  /* $1 email hash, $2 log id → log_id:int8 */
 extern const struct statement cleanup_lock_user;  /* $1 user id → id:uuid */
-extern const struct statement cleanup_store_code; /* → log_id:int8 expires_at:text */
+extern const struct statement cleanup_try_locks;  /* $1 addresses → mine:bool, one for each, in order */
+/* $1 [{"email_hash","user_id","code_hash","code_salt","correlation_id","ip_hash"}], $2 life in seconds
+ * → email_hash:text log_id:int8 expires_at:text */
+extern const struct statement cleanup_store_codes;
 /* $1 email hash, $2 user id, $3 code hash, $4 salt, $5 correlation id, $6 step, $7 reason → log_id:int8 created_at:text */
 extern const struct statement cleanup_store_operator;
 extern const struct statement

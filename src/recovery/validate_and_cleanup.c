@@ -4,6 +4,7 @@
  * codes never waits for a row or a table that another program holds. */
 #include <string.h>
 
+#include "pg/arrays.h"
 #include "pg/tx.h"
 #include "recovery/flow.h"
 #include "recovery/statements.h"
@@ -89,6 +90,10 @@ static enum err prove(struct flow *f, struct pg *pg, int *ret_refusal)
 enum err orphan_lock_and_read(struct flow *f, struct tx *tx, struct candidate *ret)
 {
     const struct orphan_statements *orphans = f->context->orphans;
+    AUTO(buf) struct buf address = buf_new(4096);
+    array_add_text(&address, f->email);
+    if (!array_end(&address))
+        return ERR_MEMORY;
     struct pg_call reads[6] = {
         {.ask = &cleanup_await_lock, .args = {pg_text(f->email.at)}},
         {.ask = &cleanup_find_code, .args = {pg_text(f->subject.email_hash), pg_i64(f->stored.log_id)}},
@@ -97,11 +102,11 @@ enum err orphan_lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
     size_t count = 3;
     if (orphans->lock_tables.sql)
         reads[count++] = (struct pg_call){.ask = &orphans->lock_tables};
-    reads[count++] = (struct pg_call){.ask = &orphans->candidate, .args = {pg_text(f->email.at)}};
+    reads[count++] = (struct pg_call){.ask = &orphans->candidates, .args = {pg_text(address.at)}};
     const struct pg_call *code = &reads[1], *locked = &reads[2], *found = &reads[count - 1];
-    bool asks_keys = candidate_asks_keys(f);
+    bool asks_keys = candidate_asks_keys(f->context);
     if (asks_keys)
-        reads[count++] = candidate_find_keys(f);
+        reads[count++] = candidate_find_keys(f->context, address.at);
 
     int64_t began_ns = clock_ns();
     enum err e = tx_trip(tx, reads, count);
@@ -117,7 +122,7 @@ enum err orphan_lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
         ret->refusal = (int)f->context->contract->expired;
         return OK;
     }
-    if ((e = candidate_read(found, ret)))
+    if ((e = candidate_read(found, 0, ret)))
         return e;
     if (ret->refusal == CLEANUP_FAULT || ret->refusal == CLEANUP_UNKNOWN_USER)
         return OK;

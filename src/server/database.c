@@ -275,7 +275,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         if (e)
             return e;
     }
-    const struct statement *const owned[] = {&orphans->candidate,    &orphans->blocked, &orphans->has_company,
+    const struct statement *const owned[] = {&orphans->candidates,   &orphans->blocked, &orphans->has_company,
                                              &orphans->have_company, &orphans->list,    &orphans->keys,
                                              &orphans->page};
     struct why drift;

@@ -181,11 +181,12 @@ void routes_configure(struct routes *r, const struct settings *s)
 enum err routes_open(struct routes *r, struct lanes *lanes, struct engine *engine)
 {
     struct pool *account = lanes_pool(lanes, LANE_ACCOUNT), *anonymous = lanes_pool(lanes, LANE_ANONYMOUS);
-    cleanup_open(&r->cleanup, anonymous, engine);
     atomic_store(&r->mailbox.pool, lanes_pool(lanes, LANE_BACKGROUND));
     atomic_store(&r->billing.pool, account);
     atomic_store(&r->cascade.pool, account);
-    enum err e = customers_open(&r->customers, lanes, engine);
+    enum err e = cleanup_open(&r->cleanup, anonymous, engine);
+    if (!e)
+        e = customers_open(&r->customers, lanes, engine);
     if (!e)
         e = calls_open(&r->calls, account);
     return e ? e : probe_open(&r->probe, anonymous);
@@ -194,6 +195,7 @@ enum err routes_open(struct routes *r, struct lanes *lanes, struct engine *engin
 void routes_close(struct routes *r)
 {
     probe_close(&r->probe);
+    cleanup_free(&r->cleanup);
     customers_close(&r->customers);
     calls_close(&r->calls);
 }

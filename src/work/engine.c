@@ -204,10 +204,9 @@ static void add_handed_over(struct work_note *note)
     engine_add(item->engine, item);
 }
 
-void work_kick(struct work_item **item, const struct pg_call *inserted)
+void work_kick(struct work_item **item)
 {
     struct work_item *mine = *item;
-    mine->id = pg_get_i64(inserted, 0, 0);
     mine->note.run = add_handed_over;
     if (post(mine->engine, &mine->note, true))
         *item = NULL;

@@ -89,6 +89,11 @@ enum err work_owe(struct engine *engine, const struct work_kind *kind, const cha
     return OK;
 }
 
+void work_inserted(struct work_item *item, const struct pg_call *insert)
+{
+    item->id = pg_get_i64(insert, 0, 0);
+}
+
 enum work_lease work_lease(const struct work_item *item, int64_t for_ns)
 {
     if (atomic_load(&item->lost))

@@ -8,7 +8,8 @@
  *       return ERR_MEMORY;
  *   if ((e = tx_commit(tx, writes, COUNT_OF(writes))))
  *       return e;                        (frees the item)
- *   work_kick(&item, &writes[0]);        (the engine owns it now)
+ *   work_inserted(item, &writes[0]);
+ *   work_kick(&item);                    (the engine owns it now)
  *
  * Items that other programs or triggers insert, not leased, are claimed at once too: NOTIFY reclaim_work wakes every engine.
  *
@@ -96,8 +97,10 @@ struct work_item *work_promise(struct engine *engine, const struct work_kind *ki
  * and the payload must stay valid until the trip. ERR_MEMORY. */
 enum err work_owe(struct engine *engine, const struct work_kind *kind, const char *payload, struct pg_call *ret_insert,
                   struct work_item **ret) MUST_CHECK;
+/* Reads the item's id, before the connection's next trip. */
+void work_inserted(struct work_item *item, const struct pg_call *insert);
 /* After the commit. An engine that is full or stopping leaves the item in the table, to be claimed. */
-void work_kick(struct work_item **item, const struct pg_call *inserted);
+void work_kick(struct work_item **item);
 void work_item_cleanup(struct work_item **item); /* for AUTO(work_item): frees an item that was not handed over */
 
 /* Whether the lease lasts for `for_ns` more. WORK_WAIT: it has to be renewed first, and the database does not reply;

@@ -76,6 +76,37 @@ describe('rows that another program holds', () => {
   });
 });
 
+describe('codes asked for at the same time', () => {
+  it('are stored together, and each request has the answer it would have alone', async (t) => {
+    const [held, owner, twice] = [await addUser(db), await addUser(db), await addUser(db)];
+    await addCompany(db, owner);
+    await mailedCode(server, provider, held.email);
+    const holder = await db.session(t);
+    await holder.query('begin');
+    await holder.query('select 1 from reclaim.verification_codes where user_id = $1 for update', [held.id]);
+
+    const users = await Promise.all(Array.from({ length: 60 }, () => addUser(db)));
+    const expected = new Map([[held.email, '009'], [owner.email, '005'], ['nobody-at-all@example.com', '004']]);
+    const addresses = [...users.map(({ email }) => email), twice.email, twice.email, ...expected.keys()].sort();
+    const [{ last }] = await db.query('select coalesce(max(id), 0) as last from reclaim.auth_cleanup_log');
+    const answers = await Promise.all(addresses.map((email) => requestCode(server, email)));
+
+    const answersTo = (email) => answers.filter((_, n) => addresses[n] === email);
+    for (const [email, code] of expected) for (const answer of answersTo(email)) assertRefused(answer, contract, code);
+    for (const { email } of users) for (const answer of answersTo(email)) assertSent(answer, contract);
+    const both = answersTo(twice.email).map((answer) => answer.status);
+    assert.ok(both.includes(200) && both.every((status) => status === 200 || status === 409), both.join());
+    await holder.query('rollback');
+
+    const [{ rows, transactions }] = await db.query(
+      `select count(*)::int as rows, count(distinct xmin::text)::int as transactions
+       from reclaim.auth_cleanup_log where id > $1 and status <> 'failed'`,
+      [last],
+    );
+    assert.ok(rows >= users.length + 1 && transactions < rows, `${rows} rows in ${transactions} transactions`);
+  });
+});
+
 describe('the login of a live customer', () => {
   const states = {
     'that is active': '',

@@ -104,7 +104,8 @@ void office_send(struct office *o, struct mail *mail, struct waiting *w, int64_t
         atomic_store(&w->result, NO_RESULT);
         atomic_store(&w->times, 0);
     }
-    mail_send(&item, &insert, w ? &w->waiter : NULL);
+    work_inserted(item, &insert);
+    mail_send(&item, w ? &w->waiter : NULL);
     assert_null(item);
 }
 

@@ -14,7 +14,7 @@ static void every_ownership_column_is_asked(void **state UNUSED)
     assert_non_null(strstr(s.has_company.sql, " OR EXISTS (SELECT 1 FROM \"crm\".\"Staff\" o1"));
     assert_non_null(strstr(s.blocked.sql, "ARRAY['public.companies.owner_admin_uuid','crm.Staff.user_id']"));
     assert_non_null(strstr(s.list.sql, "NOT (EXISTS (SELECT 1 FROM \"public\".\"companies\""));
-    const struct statement *const all[] = {&s.candidate, &s.has_company, &s.have_company, &s.list};
+    const struct statement *const all[] = {&s.candidates, &s.has_company, &s.have_company, &s.list};
     for (size_t i = 0; i < COUNT_OF(all); i++) {
         assert_non_null(strstr(all[i]->sql, "reclaim.customer_customers c WHERE c.owner_user_id = u.id"));
         assert_non_null(strstr(all[i]->sql, "WHERE m.user_id = u.id"));

@@ -196,8 +196,9 @@ static int64_t promise(struct instance *i, const struct work_kind *kind, bool co
     int64_t id = 0;
     if (commit) {
         assert_int_equal(tx_commit(tx, &insert, 1), OK);
-        id = pg_get_i64(&insert, 0, 0);
-        work_kick(&item, &insert);
+        work_inserted(item, &insert);
+        id = item->id;
+        work_kick(&item);
         assert_null(item);
     } else {
         assert_int_equal(tx_trip(tx, &insert, 1), OK);
@@ -404,8 +405,9 @@ static void a_flow_that_hands_over_after_its_lease_has_ended_makes_no_second_run
     assert_non_null(item);
     item->handed = calloc(1, sizeof(struct held));
     assert_int_equal(pg_ask(pg, &insert, SOON), OK);
+    work_inserted(item, &insert);
     database_await(RUNS, 1); /* claimed by the same engine, since it was not handed over in time */
-    work_kick(&item, &insert);
+    work_kick(&item);
     await_count(&forgotten, 1);
     atomic_store(&gate_open, 1);
     database_await(ALL, 0);
