@@ -25,6 +25,8 @@ function readArguments(args) {
   return { smoke, chosen: chosen.length > 0 ? chosen : names };
 }
 
+process.env.RECLAIM_TEST_LOGS_TO_FILES = '1';
+
 /** Otherwise the tests' helpers choose the program with sanitizers. */
 function chooseProgram() {
   // Constant answers to compare with are in no release program: build/bench is configured with -Dtest_hooks=true.

@@ -31,23 +31,34 @@ function environment(directory, given) {
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined && value !== null));
 }
 
+/**
+ * Benchmarks have the server write its log into a file, as an installation does: reading a line a request would take more of
+ * the machine than answering it. The file is read when lines are asked for, without those of requests.
+ */
+const logsToFiles = process.env.RECLAIM_TEST_LOGS_TO_FILES === '1';
+const ofRequest = '"event":"request"';
+const portion = 1 << 20;
+
 export class Server {
-  lines = []; // of stderr, parsed; a line that is not JSON is { notJson: text }
   output = ''; // stdout
 
-  constructor(child, scopeDirectory) {
+  constructor(child, scopeDirectory, log) {
     this.directory = scopeDirectory;
     this.process = child;
     this.pid = child.pid;
-    this.logPath = logFile('server', 'log');
-    this.#log = fs.openSync(this.logPath, 'a');
+    this.logPath = log.path;
+    this.#log = log.fd;
     child.stdout.on('data', (part) => {
       this.output += part;
       fs.writeSync(this.#log, part);
     });
-    child.stderr.on('data', (part) => this.#take(part));
+    child.stderr?.on('data', (part) => {
+      fs.writeSync(this.#log, part);
+      this.#take(part);
+    });
     this.exited = new Promise((resolve) =>
       child.once('close', (code, signal) => {
+        this.#readFile();
         if (this.#partial) this.#line(this.#partial);
         fs.closeSync(this.#log);
         this.exit = { code, signal };
@@ -57,20 +68,35 @@ export class Server {
   }
 
   #log;
+  #lines = [];
   #partial = '';
+  #read = 0; // of the file, in bytes
+  #addresses = {};
+
+  /** Of stderr, parsed; a line that is not JSON is { notJson: text }. */
+  get lines() {
+    if (!this.exit) this.#readFile();
+    return this.#lines;
+  }
+
+  #readFile() {
+    if (!logsToFiles) return;
+    const bytes = Buffer.alloc(portion);
+    for (let count; (count = fs.readSync(this.#log, bytes, 0, portion, this.#read)) > 0; this.#read += count)
+      this.#take(bytes.toString('latin1', 0, count));
+  }
 
   #take(part) {
-    fs.writeSync(this.#log, part);
     const lines = (this.#partial + part).split('\n');
     this.#partial = lines.pop();
-    lines.forEach((line) => this.#line(line));
+    for (const line of lines) if (!logsToFiles || !line.includes(ofRequest)) this.#line(line);
   }
 
   #line(text) {
     try {
-      this.lines.push(JSON.parse(text));
+      this.#lines.push(JSON.parse(text));
     } catch {
-      this.lines.push({ notJson: text });
+      this.#lines.push({ notJson: text });
     }
   }
 
@@ -88,10 +114,19 @@ export class Server {
   }
 
   tail() {
-    return fs.readFileSync(this.logPath, 'utf8').slice(-3000);
+    const most = 3000;
+    const log = fs.openSync(this.logPath);
+    const bytes = Buffer.alloc(most);
+    const count = fs.readSync(log, bytes, 0, most, Math.max(0, fs.fstatSync(log).size - most));
+    fs.closeSync(log);
+    return bytes.toString('utf8', 0, count);
   }
 
   address(listener = 'public') {
+    return (this.#addresses[listener] ??= this.#readAddress(listener));
+  }
+
+  #readAddress(listener) {
     const line = this.lines.find((one) => one.event === 'listening' && one.listener === listener);
     assert.ok(line, `no «listening» line of the ${listener} listener; log: ${this.tail()}`);
     const colon = line.address.lastIndexOf(':');
@@ -183,14 +218,16 @@ export async function serve(scope, { database, env = {}, args = [], wait = 'read
     RECLAIM_DATABASE_URL: database?.url ?? database,
     ...env,
   };
+  const path = logFile('server', 'log');
+  const log = { path, fd: fs.openSync(path, 'a+') };
   const child = spawn(reclaimProgram(), [...command, ...args], {
     cwd: home,
     env: environment(home, settings),
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', 'pipe', logsToFiles ? log.fd : 'pipe'],
   });
   await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
   const forget = keepEnded(child.pid);
-  const server = new Server(child, home);
+  const server = new Server(child, home, log);
   server.exited.then(forget);
   stage.after(async () => {
     if (server.exit) return server.assertClean();
