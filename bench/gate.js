@@ -20,8 +20,7 @@ async function world(b, cluster, frozen) {
   const database = await cluster.database(b.stage);
   await migrate(b.stage, database);
   await database.query(
-    `insert into reclaim.customer_customers (status, frozen_api_at)
-     select 'frozen', now() from generate_series(1, $1::int)`,
+    "insert into reclaim.customer_customers (status) select 'frozen' from generate_series(1, $1::int)",
     [frozen],
   );
   const customers = await database.query(
@@ -29,9 +28,16 @@ async function world(b, cluster, frozen) {
     [keyed],
   );
   await addKeys(database, customers, { secret: secretKey, keys: customers.map((_, n) => keyOf(n)) });
-  await database.query('vacuum analyze');
   const server = await startServer(b.stage, database, { RECLAIM_JWT_SECRET: jwtSecret, RECLAIM_TEST_CONSTANT: '1' });
   await until('all frozen customers in memory', async () => (await Metrics.of(server)).value('reclaim_frozen_customers') === frozen);
+  // What follows from a million new freezes is written first, or the decisions are measured beside that.
+  await until(
+    'every freeze noted',
+    async () => (await database.query("select 1 from reclaim.customer_customers where status = 'frozen' and frozen_api_at is null limit 1")).length === 0,
+    300_000,
+  );
+  await until('no work left', async () => (await database.query('select 1 from reclaim.work_items limit 1')).length === 0, 300_000);
+  await database.query('vacuum analyze');
   return { server, database, token: { Authorization: `Bearer ${tokenOf({ sub: customers[0].owner })}` } };
 }
 
