@@ -49,7 +49,7 @@ function timed(step, holdMs, hold, crowdHold, crowdBytes) {
       const provider = await FakeProvider.start(stage, 'resend');
       provider.answer(...slowly(4 * most));
       server = await serve(stage, { database: db, env: { ...provider.env, ...manyConnections, [hold]: String(holdMs), [crowdHold]: String(crowdHoldMs) } });
-      kinds = (await timingPeople(stage, db, { each: 2 * lanes }))[step];
+      kinds = (await timingPeople(stage, db, { each: 2 * lanes, once: 2 * (most + answers) }))[step];
     });
     after(() => stage.end());
 

@@ -25,7 +25,7 @@ describe('the time of an answer, without jitter', () => {
     provider.answer(...slowly(1000));
     const env = { ...provider.env, ...manyConnections, RECLAIM_HOLD_MS: String(holdMs), RECLAIM_PROBE_HOLD_MS: String(holdMs) };
     server = await serve(stage, { database: db, env });
-    kinds = await timingPeople(stage, db, { each: 2 * lanes });
+    kinds = await timingPeople(stage, db, { each: 2 * lanes, once: 2 * answers });
   });
   after(() => stage.end());
 

@@ -215,9 +215,31 @@ const addCodes = async (db, users, ...given) => {
 
 const idsOf = (users) => users.map(({ id }) => id);
 
+/** The code that is typed, with the row of the request that asked for it: what a deletion needs. */
+const addRightCodes = (db, users) =>
+  db.query(
+    `with asked as (select * from unnest($1::text[], $2::uuid[]) as a(email_hash, user_id)),
+       log as (insert into reclaim.auth_cleanup_log (correlation_id, email_hash, ip_hash, step, status)
+         select gen_random_uuid(), email_hash, '', 'request-code', 'pending' from asked returning id, email_hash, created_at)
+     insert into reclaim.verification_codes (email_hash, user_id, code_hash, code_salt, expires_at, log_id, created_at)
+     select a.email_hash, a.user_id, $3, $4, now() + interval '1 hour', l.id, l.created_at from asked a join log l using (email_hash)`,
+    [users.map(({ email }) => hashOf(email)), idsOf(users), typedHash, salt],
+  );
+
+/** A second step that needs the right code, and refuses since something has happened after it was mailed. */
+const since = (outcome) => ({
+  step: 'validate-and-cleanup',
+  code: '005',
+  async arrange(db, users) {
+    await addCodes(db, users, '1 hour', typedHash);
+    await outcomes[outcome].arrange(db, users);
+  },
+});
+
 /**
- * Every outcome of the clean-up: the step, the number of its error unless it is code-sent, and what makes the users of
- * this kind so; `hold` does that in a session whose transaction stays open. Without users it is about unknown addresses.
+ * Every outcome of the clean-up: the step, the number of its error unless it succeeds, and what makes the users of this kind
+ * so; `hold` does that in a session whose transaction stays open. Without users it is about unknown addresses; a user of `once`
+ * is gone after one request.
  */
 const outcomes = {
   unknown: { step: 'request-code', code: '004', users: false },
@@ -242,22 +264,9 @@ const outcomes = {
   },
   'wrong code': { step: 'validate-and-cleanup', code: '002', arrange: (db, users) => addCodes(db, users, '1 hour') },
   'expired code': { step: 'validate-and-cleanup', code: '001', arrange: (db, users) => addCodes(db, users, '-10 minutes') },
-  'active since the code': {
-    step: 'validate-and-cleanup',
-    code: '005',
-    async arrange(db, users) {
-      await addCodes(db, users, '1 hour', typedHash);
-      await outcomes.active.arrange(db, users);
-    },
-  },
-  'blocked since the code': {
-    step: 'validate-and-cleanup',
-    code: '005',
-    async arrange(db, users) {
-      await addCodes(db, users, '1 hour', typedHash);
-      await outcomes.blocked.arrange(db, users);
-    },
-  },
+  'active since the code': since('active'),
+  'blocked since the code': since('blocked'),
+  deleted: { step: 'validate-and-cleanup', once: true, arrange: addRightCodes },
   'busy address': {
     step: 'request-code',
     code: '009',
@@ -271,21 +280,23 @@ const outcomes = {
   },
 };
 
-/** Every kind of person, and the expected reply to a request about them. */
-export async function timingPeople(scope, db, { each }) {
+const successes = { 'request-code': 'code-sent', 'validate-and-cleanup': 'user-deleted' };
+
+/** Every kind of person, so many of `each`, and the expected reply to a request about them; `once` for those of one request. */
+export async function timingPeople(scope, db, { each, once }) {
   const holder = await db.session(scope);
   await holder.query('begin');
   const cleanup = {};
   const groups = {};
-  for (const [name, { step, code, users = true, arrange, hold }] of Object.entries(outcomes)) {
-    if (users) groups[name] = await addMany(db, each);
+  for (const [name, { step, code, users = true, once: isOnce, arrange, hold }] of Object.entries(outcomes)) {
+    if (users) groups[name] = await addMany(db, isOnce ? once : each);
     await arrange?.(db, groups[name]);
     await hold?.(holder, groups[name]);
     const person = users ? inTurn(groups[name]) : () => ({ email: nobody() });
     const more = step === 'request-code' ? {} : { verificationCode: typed };
     cleanup[name] = {
       bytes: () => cleanupBytes({ step, email: person().email, ...more }),
-      check: ({ json }) => assert.equal(json.error?.code ?? json.data.step, code ? `ORPHAN_CLEANUP_${code}` : 'code-sent', name),
+      check: ({ json }) => assert.equal(json.error?.code ?? json.data.step, code ? `ORPHAN_CLEANUP_${code}` : successes[step], name),
     };
   }
 
@@ -307,7 +318,7 @@ export async function timingPeople(scope, db, { each }) {
 const laneQueue = 4096; // requests that wait for a connection of their lane; one more is refused
 
 /**
- * Fills the lane of anonymous callers until the scope ends: whoever has one of its connections waits for a table, and the
+ * Fills the lane of anonymous callers until the scope ends: whoever has one of its connections waits for a code's row, and the
  * process that waits for it is stopped, so that no place becomes free.
  */
 export async function fillLane(scope, db, server) {
@@ -319,13 +330,18 @@ export async function fillLane(scope, db, server) {
     lanes.forEach((lane) => lane.close());
     await until('the lane empty', async () => (await metric(server, 'reclaim_database_lane_queued', lane)) === 0);
   });
-  const locker = await db.session(stage);
-  await locker.query('begin; lock table public.companies in access exclusive mode');
   const lane = { lane: 'anonymous' };
   const connections = await metric(server, 'reclaim_database_lane_connections', lane);
+  const users = await addMany(db, connections);
+  await addCodes(db, users, '1 hour');
+  const locker = await db.session(stage);
+  await locker.query('begin');
+  await locker.query('select from reclaim.verification_codes where user_id = any ($1) for update', [idsOf(users)]);
+  const person = inTurn(users);
+  const ask = (one) => one.ask(cleanupBytes({ step: 'validate-and-cleanup', email: person().email, verificationCode: typed })).catch(() => {});
   for (let left = laneQueue + connections; left > 0; left -= 200) {
     const some = await Promise.all(Array.from({ length: Math.min(left, 200) }, () => Lane.open(server)));
-    for (const one of some) one.ask(someCleanup()).catch(() => {});
+    some.forEach(ask);
     lanes.push(...some);
   }
   await until('every connection of the lane stuck, its queue full', async () => {
@@ -336,7 +352,7 @@ export async function fillLane(scope, db, server) {
         stopped.add(pid);
       }
     if (stopped.size < connections) return false;
-    for (const one of lanes) if (one.answered) one.ask(someCleanup()).catch(() => {});
+    lanes.filter((one) => one.answered).forEach(ask);
     return (await metric(server, 'reclaim_database_lane_queued', lane)) === laneQueue;
   });
 }
