@@ -33,7 +33,7 @@ struct login {
     char user_id[37];
     char pair_hash[DIGEST_HEX_LEN + 1]; /* of the address and the client's network */
     bool at_address_limit; /* so many passwords were tried for the address that only known networks go on */
-    bool known_network;    /* somebody signed in to the address from there */
+    bool known_network;    /* with a successful sign-in to the address */
     bool may_sign_in;      /* has confirmed the address, and is not banned */
     enum { FACTOR_NONE, FACTOR_VERIFIED, FACTOR_UNKNOWN } second_factor;
 };

@@ -15,7 +15,7 @@ enum err session_begin(struct pg *pg, const char *user_id, int64_t deadline_ns, 
 /* The columns that a statement which inserts a session returns: id, user_id. */
 enum err session_read_begun(const struct pg_call *inserted, struct session *ret) MUST_CHECK;
 
-/* From which networks somebody signed in to which address, for 30 days (reclaim.sign_in_networks): one keyed hash of both.
+/* Networks with a successful sign-in to an address, for 30 days (reclaim.sign_in_networks): one keyed hash of both.
  * A failure is logged; the session began without it. */
 void session_note(struct pg *pg, const char *pair_hash, int64_t deadline_ns);
 extern const struct statement session_find_network; /* $1 hash → known:bool */

@@ -4,7 +4,7 @@
 
 #include "pg/pg.h"
 
-/* Asks the database: a session is unknown, somebody else's, has ended, or its user is banned or deleted. */
+/* Asks the database: a session is unknown, another user's, has ended, or its user is banned or deleted. */
 enum err session_has_ended(struct pg *pg, const char *session, const char *user_id, int64_t deadline_ns,
                            bool *ret) MUST_CHECK;
 

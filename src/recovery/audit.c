@@ -127,9 +127,12 @@ const struct statement audit_trace = {
            "     reclaim.auth_cleanup_events e WHERE e.correlation_id = l.correlation_id"
            "     AND e.email_hash = l.email_hash AND e.kind = l.step))"
            " SELECT reclaim.rfc3339(coalesce(t.counted_from, t.created_at)) AS at, t.kind, t.outcome, t.count,"
-           "   t.correlation_id, t.sqlstate, t.constraint_name, t.detail, t.network_hash, t.log_id,"
+           "   t.correlation_id, t.sqlstate, t.constraint_name,"
+           "   nullif(pg_catalog.concat_ws('; ', t.detail, r.actor || ': ' || r.reason), '') AS detail, "
+           "t.network_hash, t.log_id,"
            "   l.status AS log_status, l.error_code AS log_error, reclaim.rfc3339(l.updated_at) AS log_updated_at"
            " FROM told t LEFT JOIN reclaim.auth_cleanup_log l ON l.id = t.log_id"
+           " LEFT JOIN reclaim.auth_cleanup_reasons r ON r.log_id = t.log_id"
            " ORDER BY coalesce(t.counted_from, t.created_at), t.id",
     .params = 2,
     .columns = "at:text kind:text outcome:text count:int8 correlation_id:uuid sqlstate:text constraint_name:text"

@@ -148,7 +148,7 @@ const struct setting settings_rows[] = {
      .help = "Passwords tried for one e-mail address from one network, or for one user, and as many from one client "
              "address; "
              "IPv6 counts by /64, and by /48 with ten times the limit. Ten times as many for one e-mail address from "
-             "everywhere: then only networks from which somebody signed in to it within 30 days get on. Sign-in codes "
+             "everywhere: then only networks with a successful sign-in to it within 30 days are served. Sign-in codes "
              "asked "
              "for and tried from one client address count, too."},
 

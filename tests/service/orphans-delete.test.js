@@ -67,7 +67,7 @@ describe('an operator', () => {
       );
       assert.equal((await db.query('select 1 from reclaim.verification_codes where email_hash = $1', [hashOf(user.email)])).length, 0);
       const { stdout: trail } = await run(t, ['trace', user.email], { database: db });
-      assert.match(trail, /orphans-delete\s+completed/);
+      assert.match(trail, /orphans-delete\s+completed.*operator: asked for by mail/);
       await assertLeftAlone({ id: (await addUser(db)).id }, remove(t, user), /there is no user/);
     }
   });

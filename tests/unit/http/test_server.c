@@ -97,6 +97,13 @@ static struct server *start_with(struct server_config config)
     return server;
 }
 
+static struct server *start_for(int connections_max)
+{
+    struct server_config config = standard;
+    config.connections_max = connections_max;
+    return start_with(config);
+}
+
 static struct server *start(void)
 {
     return start_with(standard);
@@ -259,9 +266,7 @@ static void clients_that_left_before_their_answer_leave_no_connection(void **sta
 static void a_full_server_closes_the_longest_idle_connection_for_a_new_one(void **state UNUSED)
 {
     enum { MOST = 8 };
-    struct server_config config = standard;
-    config.connections_max = MOST;
-    struct server *server = start_with(config);
+    struct server *server = start_for(MOST);
     int fds[MOST];
     for (int i = 0; i < MOST; i++) {
         fds[i] = open_from(server, 1);
@@ -284,9 +289,7 @@ static void a_full_server_closes_the_longest_idle_connection_for_a_new_one(void 
 static void a_full_server_never_closes_connections_with_a_request_in_work_or_held(void **state UNUSED)
 {
     enum { MOST = 8 };
-    struct server_config config = standard;
-    config.connections_max = MOST;
-    struct server *server = start_with(config);
+    struct server *server = start_for(MOST);
     int fds[MOST];
     for (int i = 0; i < MOST; i++) {
         fds[i] = ask(server, i % 2 ? "/wait" : "/wait-held");
@@ -308,9 +311,7 @@ static void a_full_server_never_closes_connections_with_a_request_in_work_or_hel
 static void clients_that_do_not_read_their_answers_keep_nobody_from_being_served(void **state UNUSED)
 {
     enum { MOST = 4 };
-    struct server_config config = standard;
-    config.connections_max = MOST;
-    struct server *server = start_with(config);
+    struct server *server = start_for(MOST);
     int fds[MOST];
     for (int i = 0; i < MOST; i++) {
         fds[i] = ask(server, "/large");
