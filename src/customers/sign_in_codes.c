@@ -118,7 +118,7 @@ void sign_in_code_handle(struct request *rq)
     if (!read_body(c))
         return;
     c->ticket.decided = limits_decided;
-    ticket_count_in(context->admission, &c->ticket, counted_by_email(TIER_CODE, context->identifier_key, c->email));
+    ticket_count_softly(context->admission, &c->ticket, counted_by_email(TIER_CODE, context->identifier_key, c->email));
     ticket_count_client(context->admission, &c->ticket, TIER_CODE_IP, context->identifier_key, &rq->client);
     admission_ask(context->admission, &c->ticket);
 }
@@ -146,7 +146,13 @@ static void limits_decided(struct ticket *ticket)
         reply_fault(c->rq, ticket->fault);
         return;
     }
-    limit_headers(c->rq, ticket);
+    if (ticket->verdict == ADMISSION_GRANTED && ticket_soft_is_full(ticket)) {
+        /* The address's limit: its counts would tell of requests by others. */
+        ticket_refuse_softly(ticket);
+        limit_retry_header(c->rq, ticket);
+    } else {
+        limit_headers(c->rq, ticket);
+    }
     if (ticket->verdict == ADMISSION_REFUSED) {
         counter_add(&asked, 1, "limited");
         reply_unhold_when_crowded(c->rq);

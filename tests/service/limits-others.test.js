@@ -262,6 +262,19 @@ describe('passwords', () => {
     for (const client of strangers) for (let n = 1; n <= 2; n++) assert.equal((await ask('/auth/login', { email: user.email, code: wrong(code, n) }, client)).status, 401);
     assert.equal((await ask('/auth/login', { email: user.email, code }, newIPv4())).status, 200);
   });
+
+  it('a request for a sign-in code tells nothing of others’ requests for the address', async () => {
+    const { user } = await addCustomer(db);
+    const ask = (client) => request(server, { method: 'POST', path: '/auth/code', headers: { 'Content-Type': 'application/json', ...from(client).headers }, body: JSON.stringify({ email: user.email }) });
+    let answer;
+    for (let n = 0; (answer = await ask(newIPv4())).status === 202; n++) {
+      assert.equal(limitsOf(answer).remaining, limitsOf(answer).limit - 1);
+      assert.ok(n < 100, 'the address has a limit, too');
+    }
+    assertError(answer, 429, 'TOO_MANY_TRIES');
+    assert.ok(Number(answer.headers['retry-after']) >= 1);
+    assert.equal(limitsOf(answer), null);
+  });
 });
 
 it('without a database nothing is told of counts', async (t) => {
