@@ -169,6 +169,23 @@ static const struct command commands[] = {
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .read = cascade_read,
      .run = cascade_command},
+    {.name = "columns",
+     .group = GROUP_ERASURE,
+     .usage = "list | keep TABLE COLUMN | clear TABLE COLUMN",
+     .summary = "columns of adopted tables that Reclaim does not know",
+     .help =
+         "A deletion clears every column of customer_customers and billing_accounts that Reclaim does not know: null\n"
+         "where it may be, else the type's neutral value, with the row's id in it where it must be unique. What "
+         "cannot\n"
+         "be cleared is kept, and the erasure's ledger lists it.\n"
+         "\n"
+         "  list                these columns, what was decided, and what a deletion does\n"
+         "  keep TABLE COLUMN   deletions leave the column as it is; the ledger lists it as kept by decision\n"
+         "  clear TABLE COLUMN  deletions clear it; doctor then does not ask about it any more\n",
+     .words = 3,
+     .needs = NEEDS_DATABASE | NEEDS_FORMAT,
+     .read = columns_read,
+     .run = columns_command},
 
     {.name = "orphans",
      .group = GROUP_REGISTRATIONS,

@@ -40,6 +40,8 @@ enum err events_read(struct command_context *c);
 enum err events_command(struct command_context *c);
 enum err switch_read(struct command_context *c);
 enum err switch_command(struct command_context *c);
+enum err columns_read(struct command_context *c);
+enum err columns_command(struct command_context *c);
 enum err doctor_command(struct command_context *c);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "calls/switch.h"
 #include "calls/switches.h"
+#include "cli/columns.h"
 #include "cli/commands.h"
 #include "cli/doctor_role.h"
 #include "erasure/cascade.h"
@@ -501,6 +502,7 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_mail(x, pg, s);
     check_broker(x, pg, s);
     check_expiry(x, pg, s);
+    doctor_check_columns(pg, note, x);
     check_switches(x, pg, s);
     check_layers(x, pg, repairs);
 }

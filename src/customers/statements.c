@@ -2,6 +2,7 @@
 
 #include "api/read.h"
 #include "base/defs.h"
+#include "customers/columns.h"
 #include "customers/customers.h"
 #include "pg/lock_ids.h"
 
@@ -121,6 +122,7 @@ const struct statement *const customers_statements[] = {
     &customer_take_turn,  &customer_make_change,   &customers_sweep_notes, &customer_write_log,
     &customer_show,       &customer_show_to_admin, &customers_list,        &customer_read_mail,
     &customers_prune_log, &customer_read_reminder, &login_find_user,       &login_find_proof,
-    &anonymise_read,      &anonymise_clear,
+    &anonymise_read,      &anonymise_clear,        &columns_list,          &columns_check,
+    &column_decide,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

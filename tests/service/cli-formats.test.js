@@ -26,6 +26,7 @@ describe('a list', () => {
     const cluster = await Cluster.create(stage);
     db = await cluster.database(stage);
     await done('migrate');
+    await db.query('alter table reclaim.customer_customers add column iban text');
     customer = await addCustomer(db);
     await addUser(db, { created: '2020-01-01T00:00:00Z', email: '\u001b[31mred@canary-reclaim.example.com' });
     await done('customers', 'members', customer.id, 'add', (await addUser(db)).id);
@@ -58,6 +59,7 @@ describe('a list', () => {
     ['cascade list', 'name,kind,table,column,soft_delete,page,enabled,fault'],
     ['cascade status', 'participant,pending,failed,done,rows,oldest,error', ['pending', 'failed', 'done', 'rows']],
     ['switch list', 'name,address,source,live_calls,created_at', ['live_calls']],
+    ['columns list', 'table,column,type,decision,deletion,detail'],
     ['locks', 'lock,pid,seconds,state,application', ['pid', 'seconds']],
     ['limits show global', 'tier,requests,limit,window_seconds,left,wait_seconds', ['requests', 'limit', 'window_seconds', 'left', 'wait_seconds']],
     ['trace CORRELATION', 'at,what,outcome,count,correlation_id,sqlstate,constraint,detail,network_hash,log_id,log_status,log_error,log_updated_at', ['count', 'log_id']],

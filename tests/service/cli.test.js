@@ -10,7 +10,7 @@ import { Stage } from './lib/stage.js';
 
 const commands = [
   'serve', 'migrate', 'show', 'customers', 'freeze', 'recover', 'hold', 'unhold', 'delete', 'expire', 'cascade', 'orphans', 'trace',
-  'limits', 'locks', 'token', 'key', 'events', 'switch', 'doctor',
+  'limits', 'locks', 'token', 'key', 'events', 'switch', 'columns', 'doctor',
 ];
 
 describe('help', () => {

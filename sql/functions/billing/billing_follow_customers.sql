@@ -5,6 +5,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_now timestamptz;
+  v_own boolean;
 BEGIN
   IF NOT reclaim.sees_all_rows('reclaim.billing_accounts', 'UPDATE') THEN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security hides billing accounts from Reclaim''s role',
@@ -21,8 +22,9 @@ BEGIN
   END IF;
   IF p_gone <> '{}' THEN
     v_now := reclaim.now();
-    UPDATE reclaim.billing_accounts SET status = 'deleted', tm_delete = coalesce(tm_delete, v_now), name = ''
-      WHERE customer_id = ANY (p_gone) AND (status <> 'deleted' OR name <> '');
+    v_own := reclaim.is_own_table('billing_accounts'); -- else clear_columns knows what the name may be
+    UPDATE reclaim.billing_accounts SET status = 'deleted', tm_delete = coalesce(tm_delete, v_now), name = CASE WHEN v_own THEN '' ELSE name END
+      WHERE customer_id = ANY (p_gone) AND (status <> 'deleted' OR v_own AND name <> '');
   END IF;
 END
 $$;

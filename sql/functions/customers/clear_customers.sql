@@ -9,20 +9,23 @@ DECLARE
   v_now timestamptz := reclaim.now();
   v_users uuid[];
   v_count integer;
-  v_others text := reclaim.customer_columns_to_clear();
 BEGIN
-  IF v_others IS NOT NULL THEN
-    EXECUTE format('UPDATE reclaim.customer_customers SET %s WHERE id = ANY ($1)', v_others) USING p_ids;
-  END IF;
   IF EXISTS (SELECT FROM reclaim.mailbox) THEN
     DELETE FROM reclaim.mailbox m USING reclaim.customer_customers c LEFT JOIN auth.users u ON u.id = c.owner_user_id
       WHERE c.id = ANY (p_ids) AND m.recipient IN (c.email, u.email);
   END IF;
-  UPDATE reclaim.customer_customers c SET name = 'deleted_user_' || c.id, detail = '',
-      email = 'deleted_' || c.id || '@removed.invalid', phone_number = '', address = '', webhook_method = '',
-      webhook_uri = '', status = 'deleted', tm_delete = coalesce(c.tm_delete, v_now)
-    WHERE c.id = ANY (p_ids);
-  GET DIAGNOSTICS v_count = ROW_COUNT;
+  IF reclaim.is_own_table('customer_customers') THEN
+    UPDATE reclaim.customer_customers c SET name = 'deleted_user_' || c.id, detail = '',
+        email = 'deleted_' || c.id || '@removed.invalid', phone_number = '', address = '', webhook_method = '',
+        webhook_uri = '', status = 'deleted', tm_delete = coalesce(c.tm_delete, v_now)
+      WHERE c.id = ANY (p_ids);
+    GET DIAGNOSTICS v_count = ROW_COUNT;
+  ELSE
+    v_count := reclaim.clear_columns('customer_customers', p_ids);
+  END IF;
+  IF NOT reclaim.is_own_table('billing_accounts') THEN
+    PERFORM reclaim.clear_columns('billing_accounts', p_ids);
+  END IF;
   v_users := reclaim.users_of_customers(p_ids) || coalesce(p_owners, '{}');
   IF v_users <> '{}' THEN
     PERFORM reclaim.remove_users(v_users);

@@ -8,9 +8,12 @@ AS $$
       reclaim.rfc3339(e.requested_at) AS requested_at, reclaim.rfc3339(e.completed_at) AS completed_at,
       coalesce((SELECT json_agg(receipt ORDER BY receipt.name) FROM (
         SELECT r.participant AS name, coalesce(p.kind, 'table') AS kind, r.status, r.rows, r.tries,
-          reclaim.rfc3339(r.first_tried_at) AS first_tried_at, reclaim.rfc3339(r.done_at) AS done_at, r.error
+          reclaim.rfc3339(r.first_tried_at) AS first_tried_at, reclaim.rfc3339(r.done_at) AS done_at, r.error, NULL AS reason
         FROM reclaim.cascade_receipts r LEFT JOIN reclaim.cascade_participants p ON p.name = r.participant
-        WHERE r.customer_id = c.id) AS receipt), '[]') AS participants
+        WHERE r.customer_id = c.id
+        UNION ALL
+        SELECT reclaim.table_home(k.table_name)::text || '.' || k.column_name, 'column', 'kept', k.rows, 0, NULL, NULL, NULL, k.reason
+        FROM reclaim.kept_columns k WHERE k.customer_id = c.id) AS receipt), '[]') AS participants
     FROM (SELECT id FROM reclaim.customer_customers WHERE id = p_customer
         UNION SELECT customer_id FROM reclaim.erasures WHERE customer_id = p_customer) AS c
       LEFT JOIN reclaim.erasures e ON e.customer_id = c.id) AS ledger
