@@ -40,12 +40,14 @@ BEGIN
     JOIN pg_depend d ON d.refclassid = 'pg_type'::regclass AND d.refobjid IN (t.oid, t.typarray) AND d.classid = 'pg_proc'::regclass
     JOIN pg_proc p ON p.oid = d.objid AND p.pronamespace = 'reclaim'::regnamespace
     WHERE t.oid = v_view.reltype);
-  SELECT string_agg(pg_get_functiondef(p.oid) || ';' || format('REVOKE ALL ON FUNCTION %s FROM PUBLIC;', p.oid::regprocedure), E'\n')
+  SELECT string_agg(pg_get_functiondef(p.oid) || ';' || format('REVOKE ALL ON FUNCTION %s FROM PUBLIC;', p.oid::regprocedure), '')
     INTO v_after FROM pg_proc p WHERE p.oid = ANY (v_functions);
   v_after := coalesce(v_after, '') || coalesce((
     SELECT string_agg(format('GRANT %s ON %s %s TO %s%s;', g.privilege_type, g.kind, g.name,
-      CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE g.grantee::regrole::text END, CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END), E'\n')
-    FROM (SELECT 'FUNCTION' AS kind, p.oid::regprocedure::text AS name, (aclexplode(p.proacl)).* FROM pg_proc p WHERE p.oid = ANY (v_functions)
+      CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE g.grantee::regrole::text END,
+      CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END), '')
+    FROM (SELECT 'FUNCTION' AS kind, p.oid::regprocedure::text AS name, (aclexplode(p.proacl)).* FROM pg_proc p
+        WHERE p.oid = ANY (v_functions)
       UNION ALL SELECT 'TABLE', 'reclaim.' || p_name, (aclexplode(v_view.relacl)).*) AS g), '');
   BEGIN
     IF cardinality(v_functions) > 0 THEN
@@ -67,7 +69,8 @@ $$;
 SELECT reclaim.remake_view('customer_customers', 'id, name, detail, email, phone_number, address, webhook_method, webhook_uri,
   billing_account_id, status, tm_deletion_scheduled, tm_create, tm_update, tm_delete, owner_user_id, version, frozen_api_at,
   frozen_calls_at, frozen_billing_at, hold_reason, hold_at, changed_xid, deletion_effective_at, frozen_by, freeze_reason');
-SELECT reclaim.remake_view('billing_accounts', 'id, customer_id, name, status, hold_reasons, balance_micros, tm_create, tm_update, tm_delete');
+SELECT reclaim.remake_view('billing_accounts', 'id, customer_id, name, status, hold_reasons, balance_micros, tm_create, tm_update,
+  tm_delete');
 DROP FUNCTION reclaim.remake_view(text, text);
 
 -- reclaim.column_clearings takes its place.

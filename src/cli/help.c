@@ -16,7 +16,7 @@ static const char *const groups[] = {
 
 void help_print_overview(const struct command *commands, size_t count)
 {
-    printf("Reclaim " RECLAIM_VERSION ": registration recovery and account deletion beside PostgreSQL.\n\n"
+    printf("Reclaim " RECLAIM_VERSION ": registration recovery and account deletion beside PostgreSQL.\n"
            "Usage: reclaim COMMAND [--config FILE]\n");
     for (size_t group = 0; group < COUNT_OF(groups); group++) {
         printf("\n%s\n", groups[group]);

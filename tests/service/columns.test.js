@@ -316,3 +316,31 @@ describe('reclaim columns', () => {
     }
   });
 });
+
+describe('an installation from before', () => {
+  it('gets a view of the columns that Reclaim knows, with its privileges and the functions that take its rows', async (t) => {
+    const old = await cluster.database(t);
+    const migrate = (...args) => run(t, ['migrate', ...args], { database: old });
+    await old.query(`create table public.customer_customers (id uuid primary key, name text, iban text); create table public.billing_accounts (id uuid primary key, customer_id uuid);
+      insert into public.customer_customers values (gen_random_uuid(), 'A', 'x')`);
+    assert.equal((await migrate()).code, 0);
+    const [{ steps }] = await old.query('select count(*)::int as steps from reclaim.schema_migrations');
+    assert.equal((await migrate('--down', String(steps - 20))).code, 0);
+    await old.query(`create function reclaim.told(c reclaim.customer_customers) returns text language sql as 'select c.name';
+      revoke all on function reclaim.told from public; grant execute on function reclaim.told to reader; grant select on reclaim.customer_customers to reader;
+      create view public.shown as select iban from reclaim.customer_customers`);
+    const refused = await migrate();
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /depend on the view reclaim.customer_customers/);
+    await old.query('drop view public.shown');
+    const migrated = await migrate();
+    assert.equal(migrated.code, 0, migrated.stderr);
+    await old.query('alter table public.customer_customers drop column iban');
+    assert.deepEqual(await old.query('select reclaim.told(c) as told from reclaim.customer_customers c'), [{ told: 'A' }]);
+    const [may] = await old.query(`select has_function_privilege('reader', 'reclaim.told(reclaim.customer_customers)', 'execute') as runs,
+      has_table_privilege('reader', 'reclaim.customer_customers', 'select') as reads,
+      exists (select from pg_proc, aclexplode(proacl) a where oid = 'reclaim.told(reclaim.customer_customers)'::regprocedure and a.grantee = 0) as open`);
+    assert.deepEqual(may, { runs: true, reads: true, open: false });
+    await old.query('drop function reclaim.told');
+  });
+});

@@ -8,9 +8,9 @@ LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_home regclass := reclaim.table_home(p_table);
-  v_rows text; -- which rows, and the state they get
-  v_state text := '';
-  v_key text := CASE p_table WHEN 'customer_customers' THEN 'id' ELSE 'customer_id' END;
+  v_key text := CASE p_table WHEN 'customer_customers' THEN 'id' WHEN 'billing_accounts' THEN 'customer_id' END;
+  v_rows text;
+  v_state text := ''; -- what else the rows get
   v_sets text[];
   v_kept text;
   v_watched boolean;
@@ -20,14 +20,15 @@ BEGIN
   v_rows := format('t.%I = ANY ($1::%s[])', v_key,
     (SELECT format_type(a.atttypid, NULL) FROM pg_attribute a WHERE a.attrelid = v_home AND a.attname = v_key));
   IF p_table = 'customer_customers' THEN
-    v_state := 'status = ''deleted'', tm_delete = coalesce(t.tm_delete, reclaim.now())';
+    v_state := format('status = ''deleted'', tm_delete = coalesce(t.tm_delete, %L)', reclaim.now());
   END IF;
   -- A trigger of the team's may put a value back.
   v_watched := EXISTS (SELECT FROM pg_trigger g JOIN pg_proc f ON f.oid = g.tgfoid WHERE g.tgrelid = v_home AND NOT g.tgisinternal
     AND g.tgtype & 19 = 19 AND f.pronamespace <> 'reclaim'::regnamespace);
   SELECT coalesce(array_agg(format('%I = CAST(%s AS %s)', c.name, c.value, c.type)) FILTER (WHERE c.value IS NOT NULL), '{}'),
       string_agg(CASE WHEN c.value IS NULL THEN format('(%L, t.%I IS NOT NULL, %L)', c.name, c.name, c.reason)
-        WHEN v_watched THEN format('(%L, to_jsonb(t.%I) = $2 -> t.id::text -> %1$L AND to_jsonb(t.%2$I) <> coalesce(to_jsonb(CAST(%s AS %s)), ''null''), %L)',
+        WHEN v_watched THEN format('(%L, to_jsonb(t.%I) = $2 -> t.id::text -> %1$L
+            AND to_jsonb(t.%2$I) <> coalesce(to_jsonb(CAST(%s AS %s)), ''null''), %L)',
           c.name, c.name, c.value, c.type, 'a trigger of the table keeps it') END, ', ')
     INTO v_sets, v_kept FROM reclaim.column_clearings(p_table) c;
   IF v_watched THEN

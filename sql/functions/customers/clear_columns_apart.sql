@@ -1,6 +1,7 @@
 -- Clears columns of which a constraint or a trigger refuses some: half of them, and half of those, until the refused ones are
 -- left, then row by row. What is refused is kept, with the reason. p_sets: assignments, each beginning with its column.
-CREATE OR REPLACE FUNCTION reclaim.clear_columns_apart(p_table text, p_home regclass, p_key text, p_ids uuid[], p_sets text[]) RETURNS void
+CREATE OR REPLACE FUNCTION reclaim.clear_columns_apart(p_table text, p_home regclass, p_key text, p_ids uuid[], p_sets text[])
+RETURNS void
 LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -30,9 +31,9 @@ EXCEPTION WHEN OTHERS THEN
   ELSE
     v_name := left(p_sets[1], strpos(p_sets[1], ' = CAST(') - 1);
     EXECUTE format('INSERT INTO reclaim.kept_columns (customer_id, table_name, column_name, reason, rows)
-      SELECT $1[1], %L, (parse_ident(%L))[1], %L, count(*) FROM %s AS t WHERE %s AND t.%s IS NOT NULL HAVING count(*) > 0 ON CONFLICT DO NOTHING',
-      p_table, v_name, coalesce('constraint ' || nullif(v_constraint, ''), 'refused with SQLSTATE ' || SQLSTATE), p_home, v_rows, v_name)
-      USING p_ids;
+      SELECT $1[1], %L, (parse_ident(%L))[1], %L, count(*) FROM %s AS t WHERE %s AND t.%s IS NOT NULL
+      HAVING count(*) > 0 ON CONFLICT DO NOTHING', p_table, v_name,
+      coalesce('constraint ' || nullif(v_constraint, ''), 'refused with SQLSTATE ' || SQLSTATE), p_home, v_rows, v_name) USING p_ids;
   END IF;
 END
 $$;

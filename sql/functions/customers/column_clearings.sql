@@ -14,6 +14,7 @@ DECLARE
   v_apart smallint[] := ARRAY(SELECT a.attnum FROM pg_attribute a WHERE a.attrelid = v_home AND a.attname = 'id');
   v_later smallint[] := '{}';
   v_first boolean;
+  v_neutral text[];
   v_candidates text[];
   v_candidate text;
   v_fault text;
@@ -27,6 +28,7 @@ BEGIN
       value := NULL;
       reason := v_fact.obstacle;
       v_candidates := '{}';
+      v_neutral := ARRAY(SELECT quote_literal(one) FROM unnest(reclaim.neutral_values(v_fact.base, v_fact.modifier)) AS one);
       IF reason IS NULL AND v_first THEN
         -- A unique column needs more than the same text for all.
         IF known AND (v_fact.uniques = '{}' OR (v_fact.preferred LIKE '%t.id%' AND coalesce(v_fact.width, 60) >= 60)) THEN
@@ -37,14 +39,14 @@ BEGIN
           v_candidates := v_candidates || 'NULL'::text;
         END IF;
         IF v_fact.uniques = '{}' THEN
-          v_candidates := v_candidates || ARRAY(SELECT quote_literal(one) FROM unnest(reclaim.neutral_values(v_fact.base, v_fact.modifier)) AS one);
+          v_candidates := v_candidates || v_neutral;
         END IF;
         v_candidates := array_remove(v_candidates || reclaim.unique_value(v_fact.base, v_fact.width), NULL);
       ELSIF reason IS NULL THEN
         SELECT 'unique index ' || c.relname INTO reason FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
           WHERE i.indexrelid = ANY (v_fact.uniques) AND NOT i.indkey::smallint[] && v_apart ORDER BY c.relname LIMIT 1;
         IF reason IS NULL THEN
-          v_candidates := ARRAY(SELECT quote_literal(one) FROM unnest(reclaim.neutral_values(v_fact.base, v_fact.modifier)) AS one);
+          v_candidates := v_neutral;
         END IF;
       END IF;
       v_fault := NULL;

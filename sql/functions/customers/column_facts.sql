@@ -1,15 +1,17 @@
--- What the catalogue says about the columns of customer_customers or billing_accounts that are personal: those that Reclaim knows as
--- such, with the value that takes their place, and all that it does not know.
+-- What the catalogue says about the personal columns of customer_customers or billing_accounts: those that Reclaim knows as such,
+-- with the value that takes their place, and all that it does not know.
 CREATE OR REPLACE FUNCTION reclaim.column_facts(p_table text) RETURNS TABLE (
   number smallint, name text, type text,
-  base oid, modifier integer, width integer, -- the type below the domains, its modifier, and how many characters a text may have
+  base oid, modifier integer,   -- the type below the domains
+  width integer,               -- how many characters it may have
   preferred text,              -- what takes its place, as SQL; null: Reclaim does not know the column
   decision text, required boolean,
   obstacle text,               -- why it cannot be cleared; null: no reason
   uniques oid[], nulls_collide boolean) -- the unique indexes it is in; whether two rows may have null there
 LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
-  -- An index on expressions depends on its columns; keys that are plain columns are in indkey. PostgreSQL 14 has no indnullsnotdistinct.
+  -- An index on expressions depends on its columns; keys that are plain columns are in indkey. PostgreSQL 14 has no
+  -- indnullsnotdistinct.
   WITH unique_index AS MATERIALIZED (
     SELECT i.indexrelid AS oid, coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false) AS nulls_collide,
       (i.indkey::smallint[])[0:i.indnkeyatts - 1] || CASE WHEN i.indexprs IS NULL THEN '{}' ELSE ARRAY(
@@ -22,9 +24,11 @@ AS $$
     CASE WHEN d.decision = 'keep' AND personal.value IS NULL THEN 'by decision'
       WHEN a.attgenerated <> '' THEN 'generated from other columns'
       WHEN a.attidentity <> '' THEN 'identity'
-      WHEN EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = home.oid AND a.attnum = ANY (partattrs::smallint[])) THEN 'partition key'
-      ELSE (SELECT CASE WHEN k.contype = 'x' THEN 'exclusion constraint ' WHEN k.conrelid = home.oid AND a.attnum = ANY (k.conkey) THEN 'foreign key '
-          ELSE 'a foreign key refers to it: ' END || k.conname
+      WHEN EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = home.oid AND a.attnum = ANY (partattrs::smallint[]))
+        THEN 'partition key'
+      ELSE (SELECT CASE WHEN k.contype = 'x' THEN 'exclusion constraint '
+            WHEN k.conrelid = home.oid AND a.attnum = ANY (k.conkey) THEN 'foreign key '
+            ELSE 'a foreign key refers to it: ' END || k.conname
         FROM pg_constraint k WHERE (k.contype = 'f' AND k.confrelid = home.oid AND a.attnum = ANY (k.confkey))
           OR (k.contype IN ('f', 'x') AND k.conrelid = home.oid AND a.attnum = ANY (k.conkey) AND (a.attnotnull OR base.required))
         ORDER BY k.conname LIMIT 1) END,
@@ -41,7 +45,8 @@ AS $$
   LEFT JOIN reclaim.column_decisions d ON d.table_name = p_table AND d.column_name = a.attname
   CROSS JOIN LATERAL (
     WITH RECURSIVE below AS (
-      SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, t.typnotnull, a.atttypmod AS typmod FROM pg_type t WHERE t.oid = a.atttypid
+      SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, t.typnotnull, a.atttypmod AS typmod FROM pg_type t
+      WHERE t.oid = a.atttypid
       UNION ALL
       SELECT t.oid, t.typtype, t.typbasetype, t.typtypmod, t.typnotnull, below.typtypmod FROM below
       JOIN pg_type t ON t.oid = below.typbasetype WHERE below.typtype = 'd')

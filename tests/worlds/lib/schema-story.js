@@ -1,0 +1,90 @@
+// A random schema of a team's tables: adopted, changed, run through freeze, recovery, freeze and deletion, and given back.
+
+import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
+
+import { run } from '../../service/lib/reclaim.js';
+import { Schema } from './schemas.js';
+
+async function all(db, statements) {
+  for (const sql of statements)
+    await db.query(sql).catch((fault) => {
+      throw new Error(`${fault.message}: ${sql}`);
+    });
+}
+
+const columnsOf = async (db, name) =>
+  (await db.query(`select attname as name from pg_attribute where attrelid = $1::regclass and attnum > 0 and not attisdropped order by attnum`, [`public.${name}`]))
+    .map((row) => row.name);
+
+const rowsOf = (db, name, key, id) => db.query(`select to_jsonb(t) as row from public.${name} t where ${key} = $1 order by id`, [id]);
+
+/** Everything of a deleted customer that the team had is changed, or noted as kept. */
+async function assertCleared(db, schema, { id, before }) {
+  const kept = await db.query('select table_name || \'.\' || column_name as name from reclaim.kept_columns where customer_id = $1', [id]);
+  const isKept = new Set(kept.map(({ name }) => name));
+  for (const [table, key] of [[schema.customers, 'id'], [schema.accounts, 'customer_id']]) {
+    const rows = await rowsOf(db, table.name, key, id);
+    assert.equal(rows.length, before[table.name].length);
+    for (const [i, { row }] of rows.entries()) {
+      assert.equal(row.status, 'deleted');
+      const was = before[table.name][i].row;
+      for (const { name, value } of table.columns) {
+        if (!value || /^(status|tm_)/.test(name) || isKept.has(`${table.name}.${name}`)) continue;
+        assert.ok(was[name] === null || JSON.stringify(row[name]) !== JSON.stringify(was[name]), `${table.name}.${name} is left as ${JSON.stringify(row[name])}`);
+      }
+      const left = Object.entries(row).filter(([, value]) => JSON.stringify(value)?.includes(was.id) === false && /mk\d+x\d/.test(JSON.stringify(value)));
+      assert.deepEqual(left.map(([name]) => `${table.name}.${name}`).filter((name) => !isKept.has(name)), [], 'columns that have the mark');
+    }
+  }
+}
+
+/** The story of the schema of this seed. */
+export async function schemaStory(t, cluster, seed) {
+  const schema = new Schema(seed);
+  const db = await cluster.database(t);
+  const reclaim = async (...args) => {
+    const done = await run(t, args, { database: db });
+    assert.equal(done.code, 0, done.stdout + done.stderr);
+  };
+  const ids = Array.from({ length: 5 }, () => randomUUID());
+  const [first, second, third, live, idle] = ids;
+  try {
+    await all(db, [...schema.create(), ...ids.slice(0, 4).flatMap((id, row) => schema.insert(row + 1, id))]);
+    const original = await columnsOf(db, 'customer_customers');
+    await reclaim('migrate');
+    await all(db, schema.change());
+    await all(db, schema.insert(5, idle));
+    const wanted = (await columnsOf(db, 'customer_customers')).filter((name) => original.includes(name) || /^c_/.test(name));
+
+    const before = async (id) => ({
+      customer_customers: await rowsOf(db, 'customer_customers', 'id', id),
+      billing_accounts: await rowsOf(db, 'billing_accounts', 'customer_id', id),
+    });
+    const set = (status, ...some) => db.query('update public.customer_customers set status = $1 where id = any ($2)', [status, some]);
+    const gone = [];
+    for (const id of [first, second, third]) gone.push({ id, before: await before(id) });
+    const untouched = [await before(live), await before(idle)];
+
+    await set('frozen', first, second, third);
+    await set('active', first);
+    await set('frozen', first);
+    await db.query(`update public.customer_customers set tm_deletion_scheduled = tm_deletion_scheduled - interval '31 days' where id = any ($1)`, [[second, third]]);
+    await reclaim('delete', first);
+    await reclaim('expire');
+    for (const customer of gone) await assertCleared(db, schema, customer);
+    const said = await db.query('select * from reclaim.customer_disagreements(10)');
+    assert.deepEqual(said, []);
+    assert.deepEqual([await before(live), await before(idle)], untouched, 'customers that were not deleted are as they were');
+
+    await reclaim('migrate', '--down', '99');
+    assert.deepEqual(await columnsOf(db, 'customer_customers'), wanted);
+    const [{ n }] = await db.query(`select count(*)::int as n from pg_trigger g join pg_proc f on f.oid = g.tgfoid
+      where g.tgrelid = 'public.customer_customers'::regclass and f.pronamespace <> 'public'::regnamespace and not g.tgisinternal`);
+    assert.equal(n, 0);
+    if (original.includes('status')) await set('x', live); // no trigger or constraint of Reclaim's is left
+  } catch (fault) {
+    fault.message = `seed ${seed}: ${fault.message}\n${new Schema(seed).create().filter((sql) => /^create (table|unique|trigger|function)/.test(sql)).join(';\n')}`;
+    throw fault;
+  }
+}
