@@ -169,6 +169,21 @@ describe('a deletion', () => {
     assert.deepEqual(rest, [], 'but old_key, serial_no, short_key of the row itself');
   });
 
+  it('by a role that has no privileges on the team’s tables clears them, and lends none', async (t) => {
+    const customer = await add();
+    await db.query(`create role few; grant usage on schema reclaim, auth to few; grant select, insert, update, delete on all tables in schema reclaim to few;
+      grant usage on all sequences in schema reclaim to few; grant execute on all functions in schema reclaim to few;
+      grant select, update, delete on all tables in schema auth to few`);
+    const session = await db.session(t);
+    await session.query('set role few');
+    await assert.rejects(session.query('select iban from public.customer_customers'), /permission denied/);
+    const { rows } = await session.query(`select reclaim.delete_customers(array[$1::uuid], array[null::text], 'delete', 'operator', null, null) as n`, [customer.id]);
+    assert.deepEqual(rows, [{ n: 1 }]);
+    assert.equal((await textOf(customer)).iban, null);
+    const asked = await session.query(`select reclaim.value_fault('public.customer_customers', 1::smallint, 'x', 'text', '(select min(name) from public.customer_customers)') as fault`);
+    assert.match(asked.rows[0].fault, /no neutral value/);
+  });
+
   it('of a batch is a few statements, not one for each customer', async () => {
     await db.query(`create table public.statements (n int); grant all on public.statements to public;
       create function public.count_statement() returns trigger language plpgsql as $$ begin insert into public.statements values (1); return null; end $$;
@@ -224,6 +239,19 @@ describe('a table that the team changes afterwards', () => {
     assert.equal((await textOf(customer)).title, 'keptxx');
     assert.match((await keptOf(customer))['public.customer_customers.title'], /P0001/);
     assert.equal((await keptOf(other))['public.customer_customers.title'], undefined);
+  });
+
+  it('gets a trigger that refuses at the commit: the column is kept, the customer deleted', async () => {
+    await db.query(`create function public.refuse_late() returns trigger language plpgsql as $$ begin
+        if new.score <> old.score then raise exception 'score may not change'; end if; return null; end $$;
+      create constraint trigger refuse_late after update on public.customer_customers deferrable initially deferred
+        for each row execute function public.refuse_late()`);
+    const customer = await add();
+    await removed(customer);
+    await db.query('drop trigger refuse_late on public.customer_customers');
+    assert.equal((await textOf(customer)).score, '12.50');
+    assert.match((await keptOf(customer))['public.customer_customers.score'], /P0001/);
+    assert.equal((await textOf(customer)).iban, null);
   });
 
   it('gets a trigger that puts a value back: the ledger says so', async () => {

@@ -15,6 +15,7 @@ DECLARE
   v_kept text;
   v_watched boolean;
   v_before jsonb;
+  v_deferred text;
   v_count integer;
 BEGIN
   v_rows := format('t.%I = ANY ($1::%s[])', v_key,
@@ -33,6 +34,12 @@ BEGIN
     INTO v_sets, v_kept FROM reclaim.column_clearings(p_table) c;
   IF v_watched THEN
     EXECUTE format('SELECT jsonb_object_agg(t.id, to_jsonb(t)) FROM %s AS t WHERE %s', v_home, v_rows) INTO v_before USING p_ids;
+  END IF;
+  -- What a constraint refuses must show here, not at the commit.
+  SELECT string_agg(DISTINCT format('%I.%I', n.nspname, k.conname), ', ') INTO v_deferred FROM pg_constraint k
+    JOIN pg_namespace n ON n.oid = k.connamespace WHERE k.condeferred AND v_home IN (k.conrelid, k.confrelid);
+  IF v_deferred IS NOT NULL THEN
+    EXECUTE format('SET CONSTRAINTS %s IMMEDIATE', v_deferred);
   END IF;
   DELETE FROM reclaim.kept_columns k WHERE k.customer_id = ANY (p_ids) AND k.table_name = p_table;
   IF v_state = '' AND v_sets = '{}' THEN

@@ -1,8 +1,9 @@
 -- Clears columns of which a constraint or a trigger refuses some: half of them, and half of those, until the refused ones are
 -- left, then row by row. What is refused is kept, with the reason. p_sets: assignments, each beginning with its column.
+-- Executes what it is given, so it runs as its caller, reclaim.clear_columns.
 CREATE OR REPLACE FUNCTION reclaim.clear_columns_apart(p_table text, p_home regclass, p_key text, p_ids uuid[], p_sets text[])
 RETURNS void
-LANGUAGE plpgsql VOLATILE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_rows text := format('t.%I = ANY ($1::%s[])', p_key,

@@ -8,7 +8,7 @@ CREATE OR REPLACE FUNCTION reclaim.column_facts(p_table text) RETURNS TABLE (
   decision text, required boolean,
   obstacle text,               -- why it cannot be cleared; null: no reason
   uniques oid[], nulls_collide boolean) -- the unique indexes it is in; whether two rows may have null there
-LANGUAGE sql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
   -- An index on expressions depends on its columns; keys that are plain columns are in indkey. PostgreSQL 14 has no
   -- indnullsnotdistinct.

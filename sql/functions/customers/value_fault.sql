@@ -1,7 +1,7 @@
 -- Why a column cannot have this value (SQL over a row t with an id), as far as its type and the checks of the column alone
--- tell; null when it can.
+-- tell; null when it can. Executes what it is given, so it runs as its caller, reclaim.column_clearings.
 CREATE OR REPLACE FUNCTION reclaim.value_fault(p_home regclass, p_number smallint, p_name text, p_type text, p_value text) RETURNS text
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_row text := format('SELECT CAST(%s AS %s) AS %I FROM (SELECT ''00000000-0000-4000-8000-000000000000''::uuid AS id) AS t',
