@@ -1,6 +1,6 @@
 -- Customers, their billing accounts, and what every change of theirs leaves.
 BEGIN;
-SELECT plan(33);
+SELECT plan(36);
 
 INSERT INTO reclaim.customer_customers (id, name, email, owner_user_id)
   VALUES ('10000000-0000-4000-8000-000000000001', 'One', 'one@example.com', '20000000-0000-4000-8000-000000000001');
@@ -95,6 +95,12 @@ RESET ROLE;
 
 SELECT is(reclaim.is_sentinel('9999-01-01'), true, 'far away');
 SELECT is(reclaim.is_sentinel('2020-01-01'), false, 'long ago is a real deletion');
+
+-- A step that adds a column to these tables says so in reclaim.own_columns, else deletions clear it as one of the team's.
+SELECT is(reclaim.own_columns(one), ARRAY(SELECT attname::text FROM pg_attribute WHERE attrelid = to_regclass('reclaim.' || one)
+    AND attnum > 0 AND NOT attisdropped ORDER BY attnum), one || ' has the columns that Reclaim knows')
+  FROM unnest(ARRAY['billing_accounts', 'customer_customers']) AS one;
+SELECT is(reclaim.is_own_table('customer_customers'), true, 'a table without columns of others is Reclaim''s own');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -78,13 +78,14 @@ describe("Reclaim's own tables", () => {
 });
 
 describe("a team's own tables, taken over in public", () => {
-  it('keep nothing personal either, in columns that only their names tell of', async () => {
+  it('keep nothing personal either, in columns that Reclaim does not know, but for what was decided', async () => {
     const theirs = await cluster.database(stage);
     await theirs.query(`create table public.customer_customers (id uuid primary key, name varchar(255), email varchar(255), webhook_secret text not null default '',
       first_name varchar(50), plan text, tm_delete timestamp(6));
       create table public.billing_accounts (id uuid primary key, customer_id uuid, name varchar(255), tm_delete timestamp(6))`);
     const instance = await serve(stage, { database: theirs, env: { ...env, ...provider.env, RECLAIM_EXPIRY_INTERVAL: '1s' } });
     const person = await addPerson(stage, theirs);
+    assert.equal((await run(stage, ['columns', 'keep', 'public.customer_customers', 'plan'], { database: theirs })).code, 0);
     await theirs.query(`update public.customer_customers set webhook_secret = $2::text, first_name = $2::text, plan = 'gold' where id = $1`, [person.id, `x ${person.mark}`]);
     await due(instance, theirs, person);
     await deleted(theirs, person);
@@ -242,7 +243,7 @@ describe('a service elsewhere', () => {
     await until('the tables done', async () => (await ledger(server, customer.id)).json.participants.every(({ kind, status }) => kind === 'remote' || status === 'done'));
     const open = (await ledger(server, customer.id)).json;
     assert.equal(open.status, 'pending');
-    assert.deepEqual(mine(open), { name: 'archive', kind: 'remote', status: 'pending', rows: 0, tries: 0, first_tried_at: null, done_at: null, error: null });
+    assert.deepEqual(mine(open), { name: 'archive', kind: 'remote', status: 'pending', rows: 0, tries: 0, first_tried_at: null, done_at: null, error: null, reason: null });
 
     const failed = (await receipt(server, customer.id, 'archive', { status: 'failed', error: 'disk full' })).json;
     assert.deepEqual([mine(failed).status, mine(failed).error, failed.status], ['failed', 'disk full', 'pending']);
