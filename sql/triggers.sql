@@ -95,7 +95,7 @@ CREATE OR REPLACE TRIGGER sessions_end BEFORE TRUNCATE ON reclaim.sessions
 CREATE OR REPLACE TRIGGER event_outbox_notify AFTER INSERT ON reclaim.event_outbox
   FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel('reclaim_events');
 
-CREATE OR REPLACE TRIGGER call_forget BEFORE UPDATE OF tm_delete ON reclaim.call_calls
+CREATE OR REPLACE TRIGGER call_forget BEFORE UPDATE OF tm_delete, status, hangup_reason ON reclaim.call_calls
   FOR EACH ROW EXECUTE FUNCTION reclaim.call_forget();
 
 CREATE OR REPLACE TRIGGER keep_event BEFORE UPDATE ON reclaim.auth_cleanup_events

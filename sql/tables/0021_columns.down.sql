@@ -48,4 +48,4 @@ SELECT reclaim.remake_view('customer_customers', '*');
 SELECT reclaim.remake_view('billing_accounts', '*');
 DROP FUNCTION reclaim.remake_view(text, text);
 
-DROP TABLE reclaim.kept_columns, reclaim.column_decisions;
+DROP TABLE reclaim.column_decisions;

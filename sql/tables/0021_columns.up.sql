@@ -10,17 +10,6 @@ CREATE TABLE reclaim.column_decisions (
   PRIMARY KEY (table_name, column_name)
 );
 
--- Columns whose values deletions left where they were, by decision or because they could not be cleared. Part of the ledger.
-CREATE TABLE reclaim.kept_columns (
-  customer_id uuid NOT NULL,
-  table_name text NOT NULL,   -- customer_customers, billing_accounts
-  column_name text NOT NULL,
-  reason text NOT NULL,       -- names constraints, never values
-  rows bigint NOT NULL,
-  kept_at timestamptz NOT NULL DEFAULT clock_timestamp(),
-  PRIMARY KEY (customer_id, table_name, column_name)
-);
-
 -- The view of an adopted table has the columns that Reclaim knows and no others: the team may add, drop and rename its own.
 -- Makes the view of an adopted table again, with these columns; PostgreSQL cannot take columns from a view. Its owner, its options
 -- and the privileges on it stay, and so do the functions that take its rows. Dropped at the end of this step.

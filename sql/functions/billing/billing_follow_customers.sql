@@ -25,6 +25,8 @@ BEGIN
     v_own := reclaim.is_own_table('billing_accounts'); -- else clear_columns knows what the name may be
     UPDATE reclaim.billing_accounts SET status = 'deleted', tm_delete = coalesce(tm_delete, v_now), name = CASE WHEN v_own THEN '' ELSE name END
       WHERE customer_id = ANY (p_gone) AND (status <> 'deleted' OR v_own AND name <> '');
+    UPDATE reclaim.billing_subscriptions SET reference = NULL WHERE reference IS NOT NULL AND billing_account_id = ANY (ARRAY(
+      SELECT id FROM reclaim.billing_accounts WHERE customer_id = ANY (p_gone)));
   END IF;
 END
 $$;

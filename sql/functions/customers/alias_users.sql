@@ -1,11 +1,11 @@
--- Replaces the personal data of users whose rows have to stay, and makes them unable to sign in.
+-- Replaces the personal data of users whose rows have to stay, and makes them unable to sign in. What other tables of
+-- Supabase Auth have of them goes with reclaim.forget_sign_ins.
 CREATE OR REPLACE FUNCTION reclaim.alias_users(p_users uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 DECLARE
   v_set text;
   v_count integer;
-  v_table record;
 BEGIN
   IF NOT reclaim.sees_all_rows('auth.users', 'UPDATE') THEN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security keeps this role from changing auth.users';
@@ -17,12 +17,6 @@ BEGIN
   IF v_count <> cardinality(p_users) THEN
     RAISE insufficient_privilege USING MESSAGE = 'a trigger or rule keeps rows of auth.users from being changed';
   END IF;
-  FOR v_table IN SELECT * FROM reclaim.personal_tables() LOOP
-    IF NOT reclaim.sees_all_rows(v_table.name, 'DELETE') THEN
-      RAISE insufficient_privilege USING MESSAGE = format('row-level security hides rows of %s from this role', v_table.name);
-    END IF;
-    EXECUTE format('DELETE FROM %s WHERE user_id = ANY ($1::%s[])', v_table.name, v_table.type) USING p_users;
-  END LOOP;
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.alias_users FROM PUBLIC;

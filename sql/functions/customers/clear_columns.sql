@@ -1,6 +1,6 @@
 -- Clears what is personal in the rows of these customers, in customer_customers (which it deletes thereby) or billing_accounts, on
 -- the table itself: the statement is made from the catalogue, once for all of them. What cannot be cleared, or is kept by decision,
--- is noted in kept_columns and never stops a deletion. Returns how many rows it has cleared.
+-- is noted in the ledger and never stops a deletion. Returns how many rows it has cleared.
 --
 -- Runs as its owner, as the view does: the role that serves has no privileges on the team's table.
 CREATE OR REPLACE FUNCTION reclaim.clear_columns(p_table text, p_ids uuid[]) RETURNS integer
@@ -41,7 +41,7 @@ BEGIN
   IF v_deferred IS NOT NULL THEN
     EXECUTE format('SET CONSTRAINTS %s IMMEDIATE', v_deferred);
   END IF;
-  DELETE FROM reclaim.kept_columns k WHERE k.customer_id = ANY (p_ids) AND k.table_name = p_table;
+  PERFORM reclaim.erasure_keep_none(p_ids, v_home::text);
   IF v_state = '' AND v_sets = '{}' THEN
     v_count := 0;
   ELSE
@@ -61,9 +61,11 @@ BEGIN
     END;
   END IF;
   IF v_kept IS NOT NULL THEN
-    EXECUTE format('INSERT INTO reclaim.kept_columns (customer_id, table_name, column_name, reason, rows)
-      SELECT t.%I::uuid, %L, v.name, v.reason, count(*) FROM %s AS t CROSS JOIN LATERAL (VALUES %s) AS v (name, kept, reason)
-      WHERE %s AND v.kept GROUP BY 1, 3, 4 ON CONFLICT DO NOTHING', v_key, p_table, v_home, v_kept, v_rows) USING p_ids, v_before;
+    EXECUTE format('SELECT reclaim.erasure_keep(array_agg(k.id), %L || k.name, ''column'', k.reason, k.rows)
+      FROM (SELECT t.%I::uuid AS id, v.name, v.reason, count(*) AS rows
+        FROM %s AS t CROSS JOIN LATERAL (VALUES %s) AS v (name, kept, reason)
+        WHERE %s AND v.kept GROUP BY 1, 2, 3) AS k GROUP BY k.name, k.reason, k.rows',
+      v_home || '.', v_key, v_home, v_kept, v_rows) USING p_ids, v_before;
   END IF;
   RETURN v_count;
 END

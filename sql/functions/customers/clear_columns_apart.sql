@@ -31,9 +31,8 @@ EXCEPTION WHEN OTHERS THEN
     END LOOP;
   ELSE
     v_name := left(p_sets[1], strpos(p_sets[1], ' = CAST(') - 1);
-    EXECUTE format('INSERT INTO reclaim.kept_columns (customer_id, table_name, column_name, reason, rows)
-      SELECT $1[1], %L, (parse_ident(%L))[1], %L, count(*) FROM %s AS t WHERE %s AND t.%s IS NOT NULL
-      HAVING count(*) > 0 ON CONFLICT DO NOTHING', p_table, v_name,
+    EXECUTE format('SELECT reclaim.erasure_keep($1, %L, ''column'', %L, count(*)) FROM %s AS t WHERE %s AND t.%s IS NOT NULL
+      HAVING count(*) > 0', p_home || '.' || (parse_ident(v_name))[1],
       coalesce('constraint ' || nullif(v_constraint, ''), 'refused with SQLSTATE ' || SQLSTATE), p_home, v_rows, v_name) USING p_ids;
   END IF;
 END

@@ -26,9 +26,9 @@ BEGIN
   IF NOT reclaim.is_own_table('billing_accounts') THEN
     PERFORM reclaim.clear_columns('billing_accounts', p_ids);
   END IF;
-  v_users := reclaim.users_of_customers(p_ids) || coalesce(p_owners, '{}');
+  v_users := reclaim.erasure_users_note(p_ids, p_owners);
   IF v_users <> '{}' THEN
-    PERFORM reclaim.remove_users(v_users);
+    PERFORM reclaim.remove_users(v_users, p_ids);
   END IF;
   PERFORM reclaim.erasure_cleared(p_ids);
   INSERT INTO reclaim.work_items (kind, payload)

@@ -1,7 +1,8 @@
 -- Deletes login identities of owners and members of customers that are deleted, so that their addresses can be registered
 -- again, unless they own or belong to a customer that is not. Memberships of customers that are deleted go in either case.
--- A row that a foreign key keeps from being deleted is anonymised instead (reclaim.alias_users).
-CREATE OR REPLACE FUNCTION reclaim.remove_users(p_users uuid[]) RETURNS void
+-- A row that a foreign key keeps from being deleted is anonymised instead (reclaim.alias_users). p_customers: those in whose
+-- ledgers stands what is left.
+CREATE OR REPLACE FUNCTION reclaim.remove_users(p_users uuid[], p_customers uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 DECLARE
@@ -25,6 +26,12 @@ BEGIN
   v_going := ARRAY(SELECT one FROM unnest(p_users) AS one
     WHERE NOT EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = one AND c.status <> 'deleted')
       AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = one));
+  IF cardinality(v_going) < cardinality(p_users) THEN
+    PERFORM reclaim.erasure_keep_of_users(p_customers, ARRAY(SELECT id FROM auth.users
+        WHERE id = ANY (p_users) AND NOT id = ANY (v_going)), 'auth.users', 'table', 'the login belongs to another customer too');
+  END IF;
+  PERFORM reclaim.clear_ownership(v_going, p_customers, false);
+  PERFORM reclaim.forget_sign_ins(v_going, p_customers, false);
   FOR v_key IN
     SELECT k.conrelid::regclass AS name, a.attname FROM pg_constraint k
     JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = k.conkey[1]
@@ -54,8 +61,11 @@ BEGIN
   IF EXISTS (SELECT FROM auth.users WHERE id = ANY (v_going) AND NOT id = ANY (v_kept)) THEN
     RAISE insufficient_privilege USING MESSAGE = 'a trigger or rule keeps rows of auth.users from being deleted';
   END IF;
+  v_kept := ARRAY(SELECT DISTINCT unnest(v_kept));
   IF cardinality(v_kept) > 0 THEN
     PERFORM reclaim.alias_users(v_kept);
+    PERFORM reclaim.forget_sign_ins(v_kept, p_customers, true);
+    PERFORM reclaim.clear_ownership(v_kept, p_customers, true);
   END IF;
 END
 $$;

@@ -25,8 +25,8 @@ BEGIN
     RETURN format('%s has no column %I', p.table_name, p.customer_column);
   END IF;
   IF v_column.atttypid NOT IN ('uuid'::regtype, 'text'::regtype, 'varchar'::regtype) THEN
-    RETURN format('%s.%I is of type %s; the customer''s id must be a uuid, text or varchar', p.table_name,
-      p.customer_column, format_type(v_column.atttypid, NULL));
+    RETURN format('%s.%I is of type %s; the %s''s id must be a uuid, text or varchar', p.table_name,
+      p.customer_column, format_type(v_column.atttypid, NULL), p.id_of);
   END IF;
   IF NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = v_table AND i.indisvalid AND i.indkey[0] = v_column.attnum
       AND i.indpred IS NULL AND (SELECT amname FROM pg_class c JOIN pg_am am ON am.oid = c.relam WHERE c.oid = i.indexrelid) IN ('btree', 'hash')) THEN
@@ -43,6 +43,10 @@ BEGIN
     IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = v_table AND attname = v_name AND NOT attisdropped
         AND (NOT attnotnull OR atttypid IN ('text'::regtype, 'varchar'::regtype, 'json'::regtype, 'jsonb'::regtype))) THEN
       RETURN format('%s has no column %I that can be emptied', p.table_name, v_name);
+    END IF;
+    IF EXISTS (SELECT FROM pg_attribute a JOIN pg_index i ON i.indrelid = v_table AND i.indisunique AND a.attnum = ANY (i.indkey)
+        WHERE a.attrelid = v_table AND a.attname = v_name AND a.attnotnull AND a.atttypmod BETWEEN 5 AND 47) THEN
+      RETURN format('%s.%I must be unique and not null and is too short for the 44 characters that replace it', p.table_name, v_name);
     END IF;
   END LOOP;
   IF NOT reclaim.sees_all_rows(v_table, v_command) THEN

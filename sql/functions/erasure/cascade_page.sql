@@ -27,7 +27,10 @@ BEGIN
     AND retry_at <= v_now;
   IF FOUND THEN
     v_ids := ARRAY(SELECT customer_id FROM reclaim.cascade_receipts WHERE participant = p_participant
-      AND status <> 'done' AND next_try_at <= v_now ORDER BY next_try_at, customer_id LIMIT p_customers);
+      AND status <> 'done' AND status <> 'kept' AND next_try_at <= v_now
+      -- Whose logins go with a customer is known once its own row is cleared.
+      AND (v_p.id_of <> 'user' OR EXISTS (SELECT FROM reclaim.erasures e WHERE e.customer_id = cascade_receipts.customer_id AND e.cleared))
+      ORDER BY next_try_at, customer_id LIMIT p_customers);
   END IF;
   customers := coalesce(cardinality(v_ids), 0);
   IF customers = 0 THEN
@@ -67,6 +70,7 @@ BEGIN
   finished := customers - cardinality(v_page.remaining);
   erased := coalesce((SELECT sum(one) FROM unnest(v_page.counts) AS one), 0);
   UPDATE reclaim.cascade_receipts r SET rows = r.rows + coalesce(n.rows, 0),
+      late_rows = r.late_rows + CASE WHEN r.late_at IS NULL THEN 0 ELSE coalesce(n.rows, 0) END,
       status = CASE WHEN one.id = ANY (v_page.remaining) THEN 'pending' ELSE 'done' END,
       tries = r.tries + CASE WHEN one.id = ANY (v_page.remaining) THEN 0 ELSE 1 END,
       first_tried_at = coalesce(r.first_tried_at, v_now), last_tried_at = v_now, error = NULL,

@@ -12,7 +12,7 @@ BEGIN
   IF v_status IS NULL THEN
     RETURN 'missing';
   END IF;
-  IF v_status = 'done' THEN
+  IF v_status IN ('done', 'kept') THEN
     RETURN 'unchanged';
   END IF;
   UPDATE reclaim.cascade_receipts SET status = CASE WHEN p_done THEN 'done' ELSE 'failed' END,

@@ -1,18 +1,27 @@
 -- Begins the erasure of deleted customers: an open receipt for each participant. p_cleared: their own rows are cleared in
 -- this transaction. A participant is either seen here, or is added after this commit and then finds these customers as deleted.
+-- A table of accounts has a part only where a customer has rows in it: most have none.
 CREATE OR REPLACE FUNCTION reclaim.erasure_begin(p_customers uuid[], p_cleared boolean) RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
   v_real timestamptz := clock_timestamp(); -- the cascade does not follow the installation's time
+  v_p reclaim.cascade_participants;
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(1919247212, 4);
-  INSERT INTO reclaim.cascade_receipts (customer_id, participant, next_try_at)
-    SELECT one, p.name, v_real FROM unnest(p_customers) AS one CROSS JOIN reclaim.cascade_participants p WHERE p.enabled
+  INSERT INTO reclaim.cascade_receipts (customer_id, participant, next_try_at, status, error)
+    SELECT one, p.name, v_real, CASE WHEN p.enabled THEN 'pending' ELSE 'kept' END,
+      CASE WHEN NOT p.enabled THEN 'the participant is disabled' END
+    FROM unnest(p_customers) AS one CROSS JOIN reclaim.cascade_participants p WHERE p.id_of <> 'account'
     ON CONFLICT DO NOTHING;
+  FOR v_p IN SELECT * FROM reclaim.cascade_participants WHERE id_of = 'account' AND enabled LOOP
+    INSERT INTO reclaim.cascade_receipts (customer_id, participant, next_try_at)
+      SELECT one, v_p.name, v_real FROM unnest(reclaim.cascade_left(v_p, p_customers)) AS one ON CONFLICT DO NOTHING;
+  END LOOP;
   INSERT INTO reclaim.erasures (customer_id, requested_at, cleared, completed_at)
     SELECT one, v_real, p_cleared, CASE WHEN p_cleared
-      AND NOT EXISTS (SELECT FROM reclaim.cascade_participants p WHERE p.enabled) THEN v_real END
+      AND NOT EXISTS (SELECT FROM reclaim.cascade_participants p WHERE p.enabled AND p.id_of <> 'account')
+      AND NOT EXISTS (SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = one AND r.status = 'pending') THEN v_real END
     FROM unnest(p_customers) AS one ON CONFLICT DO NOTHING;
 END
 $$;

@@ -5,9 +5,10 @@ LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 BEGIN
   PERFORM pg_advisory_xact_lock(1919247212, 5);
-  UPDATE reclaim.erasures e SET completed_at = clock_timestamp()
+  UPDATE reclaim.erasures e SET completed_at = clock_timestamp(),
+      rescan_at = clock_timestamp() + interval '1 hour'
     WHERE e.customer_id = ANY (p_ids) AND e.completed_at IS NULL AND e.cleared AND NOT EXISTS (
-      SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = e.customer_id AND r.status <> 'done');
+      SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = e.customer_id AND r.status <> 'done' AND r.status <> 'kept');
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.erasures_settle FROM PUBLIC;

@@ -21,7 +21,7 @@ const rowsOf = (db, name, key, id) => db.query(`select to_jsonb(t) as row from p
 
 /** Everything of a deleted customer that the team had is changed, or noted as kept. */
 async function assertCleared(db, schema, { id, before }) {
-  const kept = await db.query('select table_name || \'.\' || column_name as name from reclaim.kept_columns where customer_id = $1', [id]);
+  const kept = await db.query("select substr(name, length('public.') + 1) as name from reclaim.erasure_kept where kind = 'column' and customer_id = $1", [id]);
   const isKept = new Set(kept.map(({ name }) => name));
   for (const [table, key] of [[schema.customers, 'id'], [schema.accounts, 'customer_id']]) {
     const rows = await rowsOf(db, table.name, key, id);

@@ -1,0 +1,49 @@
+-- Looks again at up to so many customers whose erasure is complete and for whom that is due: 1 hour, 1 day and 30 days after it,
+-- and when asked. Rows that came after the receipt make it due again, and the ledger says so. Accounts and keys that came
+-- late are ended, and what was kept of ownership tables is tried again. trouble: participants that could not be looked at.
+CREATE OR REPLACE FUNCTION reclaim.cascade_rescan(p_customers integer, OUT looked integer, OUT found integer, OUT trouble text)
+LANGUAGE plpgsql SET search_path = pg_catalog SET enable_seqscan = off SET plan_cache_mode = force_custom_plan SET jit = off
+AS $$
+DECLARE
+  v_now timestamptz := clock_timestamp();
+  v_ids uuid[];
+  v_left uuid[];
+  v_found uuid[] := '{}';
+  v_p reclaim.cascade_participants;
+BEGIN
+  found := 0;
+  v_ids := ARRAY(SELECT customer_id FROM reclaim.erasures WHERE rescan_at <= v_now AND completed_at IS NOT NULL
+    ORDER BY rescan_at LIMIT p_customers FOR UPDATE SKIP LOCKED);
+  looked := cardinality(v_ids);
+  IF looked = 0 THEN
+    RETURN;
+  END IF;
+  UPDATE reclaim.erasures e SET rescan_at = (SELECT min(e.completed_at + pause)
+      FROM unnest('{1 hour,1 day,30 days}'::interval[]) AS pause WHERE e.completed_at + pause > v_now)
+    WHERE e.customer_id = ANY (v_ids);
+  PERFORM reclaim.billing_follow_customers('{}', '{}', v_ids);
+  PERFORM reclaim.revoke_keys(v_ids);
+  PERFORM reclaim.clear_kept(ARRAY(SELECT DISTINCT customer_id FROM reclaim.erasure_kept WHERE customer_id = ANY (v_ids)));
+  FOR v_p IN SELECT * FROM reclaim.cascade_participants WHERE kind = 'table' AND enabled ORDER BY name LOOP
+    BEGIN
+      v_left := reclaim.cascade_left(v_p, v_ids);
+    EXCEPTION WHEN OTHERS THEN
+      trouble := concat_ws(', ', trouble, v_p.name || ' ' || SQLSTATE);
+      CONTINUE;
+    END;
+    IF v_left <> '{}' THEN
+      WITH due AS (
+        UPDATE reclaim.cascade_receipts SET status = 'pending', done_at = NULL, late_at = v_now, next_try_at = v_now
+          WHERE participant = v_p.name AND customer_id = ANY (v_left) AND status = 'done' RETURNING customer_id),
+      new AS (
+        INSERT INTO reclaim.cascade_receipts (customer_id, participant, late_at)
+          SELECT one, v_p.name, v_now FROM unnest(v_left) AS one WHERE v_p.id_of = 'account'
+          ON CONFLICT DO NOTHING RETURNING customer_id)
+      SELECT v_found || coalesce(array_agg(customer_id), '{}') INTO v_found FROM (TABLE due UNION ALL TABLE new) AS late;
+    END IF;
+  END LOOP;
+  UPDATE reclaim.erasures SET completed_at = NULL, reopened_at = v_now, rescan_at = NULL WHERE customer_id = ANY (v_found);
+  GET DIAGNOSTICS found = ROW_COUNT;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.cascade_rescan FROM PUBLIC;
