@@ -150,15 +150,27 @@ static const struct command commands[] = {
      .run = expire_command},
     {.name = "cascade",
      .group = GROUP_ERASURE,
-     .usage = "add|list|status|redrive [NAME|ID]",
+     .usage = "add|list|status|redrive|rescan|disable|enable|remove [NAME|ID]",
      .summary = "participants of erasures, and how far each is",
-     .help = "  add NAME --table TABLE --column COLUMN   a table of this database; COLUMN holds the customer's id\n"
-             "  add NAME --remote                        a service elsewhere, which reports what it did\n"
-             "  list                                     the participants, and what is wrong with them\n"
-             "  status [ID]                              receipts by participant, or one customer's ledger as JSON\n"
-             "  redrive [ID]                             tries what is unfinished again now\n",
+     .help =
+         "  add NAME --table TABLE --column COLUMN   a table of this database; COLUMN holds the customer's id\n"
+         "  add NAME --remote                        a service elsewhere, which reports what it did\n"
+         "  add --preset voip                        the tables of a telephone company's fourteen services; those\n"
+         "                                           that are missing or do not fit are named\n"
+         "  list                                     the participants, and what is wrong with them\n"
+         "  status [ID]                              receipts by participant, or one customer's ledger as JSON\n"
+         "  redrive [ID]                             tries what is unfinished again now\n"
+         "  rescan [ID]                              has the leader look again at finished customers, for rows that\n"
+         "                                           came after the receipt; it also does so 1 hour, 1 day and 30 "
+         "days\n"
+         "                                           after an erasure\n"
+         "  disable|enable|remove NAME               what one that takes no part has not erased is kept, as the\n"
+         "                                           ledger says; enabled again, it owes those receipts\n",
      .options = OPTIONS({"--table", "TABLE", "add: the table"},
                         {"--column", "COLUMN", "add: its column with the customer's id"},
+                        {"--by", "customer|user", "add: whose id is there; user: owners and members (customer)"},
+                        {"--label", "TEXT", "add: words for people, in the ledger and the preview"},
+                        {"--preset", "voip", "add: a ready set, with --past or nothing else"},
                         {"--soft-delete", "COLUMN", "add: rows are marked with the time there, not deleted"},
                         {"--scrub", "COLUMNS", "add: columns of marked rows that are emptied, with commas between"},
                         {"--page", "ROWS", "add: at most so many rows a transaction (1000)"},

@@ -14,16 +14,35 @@ static enum err ask(struct command_context *c, struct pg_call *call)
              : OK;
 }
 
+/* A ready set: what fits takes part, and of the rest is said why not. Fails when nothing fits. */
+static enum err add_preset(struct command_context *c)
+{
+    struct pg_call call = {.ask = &cascade_preset,
+                           .args = {pg_text(option(c, "--preset")), pg_text(option(c, "--past") ? "true" : "false")}};
+    enum err e = ask(c, &call);
+    if (e)
+        return e;
+    int added = 0;
+    for (int row = 0; row < call.rows; row++) {
+        bool fits = pg_is_null(&call, row, 2);
+        added += fits;
+        printf("%-14s %-32s %s%s\n", pg_get(&call, row, 0).at, pg_get(&call, row, 1).at,
+               fits ? "takes part" : "NOT ADDED: ", fits ? "" : pg_get(&call, row, 2).at);
+    }
+    return added ? OK : why_set(&c->why, ERR_MISSING, "no table of the preset can take part");
+}
+
 static enum err add(struct command_context *c)
 {
     struct pg_call call = {.ask = &cascade_add,
                            .args = {pg_text(word(c, 1)), pg_text_or_null(option(c, "--table")),
                                     pg_text_or_null(option(c, "--column")), pg_text_or_null(option(c, "--soft-delete")),
                                     pg_text_or_null(option(c, "--scrub")), pg_text_or_null(option(c, "--page")),
-                                    pg_text(option(c, "--past") ? "true" : "false")}};
-    enum err e = ask(c, &call);
-    if (e)
-        return e;
+                                    pg_text(option(c, "--past") ? "true" : "false"), pg_text_or_null(option(c, "--by")),
+                                    pg_text_or_null(option(c, "--label"))}};
+    enum err e = option(c, "--preset") ? OK : ask(c, &call);
+    if (e || option(c, "--preset"))
+        return e ? e : add_preset(c);
     if (!pg_is_null(&call, 0, 0))
         return why_set(&c->why, ERR_INPUT, "%s", pg_get(&call, 0, 0).at);
     printf("%s takes part\n", word(c, 1));
@@ -35,11 +54,16 @@ static struct str description(struct arena *arena, const struct pg_call *rows, i
 {
     const char *off = pg_get_bool(rows, row, 6) ? "" : "; off";
     const char *faulty = pg_is_null(rows, row, 7) ? "" : "; FAULTY: ", *fault = *faulty ? pg_get(rows, row, 7).at : "";
+    struct str label = pg_get(rows, row, 9);
+    const char *opens = label.len ? "\"" : "", *closes = label.len ? "\" " : "";
     if (str_eq(pg_get(rows, row, 1), STR("remote")))
-        return arena_printf(arena, "remote%s%s%s", off, faulty, fault);
-    return arena_printf(arena, "%s (%s)%s%s, pages of %lld%s%s%s", pg_get(rows, row, 2).at, pg_get(rows, row, 3).at,
-                        pg_get(rows, row, 4).len ? ", marked in " : ", deleted", pg_get(rows, row, 4).at,
-                        (long long)pg_get_i64(rows, row, 5), off, faulty, fault);
+        return arena_printf(arena, "%s%s%sremote%s%s%s", opens, label.at, closes, off, faulty, fault);
+    return arena_printf(arena, "%s%s%s%s (%s, by %s)%s%s, pages of %lld%s%s%s", opens, label.at, closes,
+                        pg_get(rows, row, 2).at, pg_get(rows, row, 3).at, pg_get(rows, row, 8).at,
+                        pg_get(rows, row, 4).len     ? ", marked in "
+                        : pg_get_bool(rows, row, 10) ? ", emptied"
+                                                     : ", deleted",
+                        pg_get(rows, row, 4).at, (long long)pg_get_i64(rows, row, 5), off, faulty, fault);
 }
 
 /* As the columns of cascade_list, with what people read in their place. */
@@ -52,6 +76,8 @@ static const struct report_column participant_columns[] = {
     {.name = "page", .kind = REPORT_NUMBER, .where = IN_DATA},
     {.name = "enabled", .kind = REPORT_FLAG, .where = IN_DATA},
     {.name = "fault", .where = IN_DATA},
+    {.name = "by", .where = IN_DATA},
+    {.name = "label", .where = IN_DATA},
     {.name = "what", .where = IN_TABLE},
 };
 static const struct report_shape participants_shape = {participant_columns, COUNT_OF(participant_columns), false, "",
@@ -66,7 +92,7 @@ static enum err list(struct command_context *c)
     AUTO(report) struct report *r = report_new(&participants_shape, c->format);
     for (int row = 0; row < rows.rows; row++) {
         bool remote = str_eq(pg_get(&rows, row, 1), STR("remote"));
-        for (int column = 0; column < 8; column++) {
+        for (int column = 0; column < 10; column++) {
             struct str text = pg_get(&rows, row, column);
             if (column == 6)
                 report_flag(r, pg_get_bool(&rows, row, column));
@@ -85,6 +111,7 @@ static const struct report_column status_columns[] = {
     {.name = "pending", .kind = REPORT_NUMBER},
     {.name = "failed", .kind = REPORT_NUMBER},
     {.name = "done", .kind = REPORT_NUMBER},
+    {.name = "kept", .kind = REPORT_NUMBER},
     {.name = "rows", .kind = REPORT_NUMBER},
     {.name = "oldest"},
     {.name = "error"},
@@ -127,16 +154,66 @@ static enum err redrive(struct command_context *c)
     return e;
 }
 
+static enum err switch_over(struct command_context *c)
+{
+    struct pg_call call = {.ask = &cascade_switch, .args = {pg_text(word(c, 1)), pg_text(word(c, 0))}};
+    enum err e = ask(c, &call);
+    if (e)
+        return e;
+    if (!pg_is_null(&call, 0, 0))
+        return why_set(&c->why, ERR_MISSING, "%s", pg_get(&call, 0, 0).at);
+    printf("%s %s\n", word(c, 1), *word(c, 0) == 'e' ? "takes part" : *word(c, 0) == 'd' ? "is off" : "is removed");
+    return OK;
+}
+
+static enum err rescan(struct command_context *c)
+{
+    const char *customer = c->word_count > 1 ? word(c, 1) : NULL;
+    struct pg_call call = {.ask = &cascade_rescan, .args = {pg_text_or_null(customer)}};
+    enum err e = ask(c, &call);
+    if (e)
+        return e;
+    int64_t customers = pg_get_i64(&call, 0, 0);
+    if (customer && customers == 0)
+        return why_set(&c->why, ERR_MISSING, "no erasure of %s is complete", customer);
+    printf("{\"rescanned\":%lld}\n", (long long)customers);
+    return OK;
+}
+
 static const struct {
     const char *verb;
     enum err (*run)(struct command_context *c);
-} verbs[] = {{"add", add}, {"list", list}, {"status", status}, {"redrive", redrive}};
+} verbs[] = {{"add", add},       {"list", list},           {"status", status},      {"redrive", redrive},
+             {"rescan", rescan}, {"disable", switch_over}, {"enable", switch_over}, {"remove", switch_over}};
+
+static const char *fault_of_preset(const struct command_context *c)
+{
+    static const char *const others[] = {"--table", "--column", "--soft-delete", "--scrub",
+                                         "--page",  "--remote", "--by",          "--label"};
+    if (strcmp(option(c, "--preset"), "voip") != 0)
+        return "the only preset is voip";
+    if (c->word_count > 1)
+        return "a preset has names of its own";
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        if (option(c, others[i]))
+            return "only --past goes with --preset";
+    return NULL;
+}
 
 static const char *fault_of_add(const struct command_context *c)
 {
     const char *table = option(c, "--table"), *column = option(c, "--column"), *page = option(c, "--page");
     const char *soft = option(c, "--soft-delete"), *scrub = option(c, "--scrub"), *remote = option(c, "--remote");
+    const char *by = option(c, "--by"), *label = option(c, "--label");
     int64_t rows;
+    if (option(c, "--preset"))
+        return fault_of_preset(c);
+    if (by && strcmp(by, "customer") != 0 && strcmp(by, "user") != 0)
+        return "--by is customer or user: whose id the column holds";
+    if (by && remote)
+        return "--by goes with --table";
+    if (label && (!str_is_utf8(str_of(label)) || strlen(label) > 200))
+        return "--label is a text of at most 200 bytes";
     if (!participant_name_is_sound(str_of(word(c, 1))))
         return "give the participant a name: lower-case letters, digits, - _ .";
     if ((remote != NULL) == (table != NULL))
@@ -155,13 +232,15 @@ static const char *fault_of_add(const struct command_context *c)
 /* What is wrong with the arguments; NULL when nothing is. */
 static const char *fault_of(const struct command_context *c)
 {
-    static const char *const of_add[] = {"--table", "--column", "--soft-delete", "--scrub",
-                                         "--page",  "--remote", "--past"};
+    static const char *const of_add[] = {"--table",  "--column", "--soft-delete", "--scrub", "--page",
+                                         "--remote", "--past",   "--by",          "--label", "--preset"};
     const char *verb = word(c, 0);
     bool adds = strcmp(verb, "add") == 0, lists = strcmp(verb, "list") == 0;
     bool redrives = strcmp(verb, "redrive") == 0, reports = strcmp(verb, "status") == 0;
-    if (!adds && !redrives && !lists && !reports)
-        return "say add, list, status or redrive";
+    bool rescans = strcmp(verb, "rescan") == 0;
+    bool switches = strcmp(verb, "disable") == 0 || strcmp(verb, "enable") == 0 || strcmp(verb, "remove") == 0;
+    if (!adds && !redrives && !lists && !reports && !rescans && !switches)
+        return "say add, list, status, redrive, rescan, disable, enable or remove";
     for (size_t i = 0; !adds && i < COUNT_OF(of_add); i++)
         if (option(c, of_add[i]))
             return "only add takes these options";
@@ -169,6 +248,9 @@ static const char *fault_of(const struct command_context *c)
         return "only redrive takes --participant";
     if (c->format_given && !lists && (!reports || c->word_count > 1))
         return "--format goes with list, and with status of all";
+    if (switches)
+        return participant_name_is_sound(str_of(word(c, 1))) ? NULL
+                                                             : "which participant? reclaim cascade list has the names";
     if (!adds && c->word_count > 1 && (lists || !str_is_uuid(str_of(word(c, 1)))))
         return "that is no customer's id, a UUID";
     return adds ? fault_of_add(c) : NULL;

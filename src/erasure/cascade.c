@@ -4,32 +4,57 @@
 
 const struct statement cascade_add = {
     .name = "cascade_add",
-    .sql =
-        "SELECT reclaim.cascade_add($1, $2, $3, $4, pg_catalog.string_to_array($5, ','), $6::int4, $7::bool) AS lack",
-    .params = 7,
+    .sql = "SELECT reclaim.cascade_add($1, $2, $3, $4, pg_catalog.string_to_array($5, ','), $6::int4, $7::bool, $8, "
+           "$9) AS lack",
+    .params = 9,
     .columns = "lack:text",
+};
+
+const struct statement cascade_preset = {
+    .name = "cascade_preset",
+    .sql = "SELECT name, table_name, lack FROM reclaim.cascade_preset($1, $2::bool)",
+    .params = 2,
+    .columns = "name:text table_name:text lack:text",
+};
+
+const struct statement cascade_switch = {
+    .name = "cascade_switch",
+    .sql = "SELECT reclaim.cascade_switch($1, $2) AS lack",
+    .params = 2,
+    .columns = "lack:text",
+};
+
+const struct statement cascade_rescan = {
+    .name = "cascade_rescan",
+    .sql = "SELECT reclaim.cascade_rescan_ask($1::uuid) AS customers",
+    .params = 1,
+    .columns = "customers:int8",
 };
 
 const struct statement cascade_list = {
     .name = "cascade_list",
     .sql = "SELECT p.name, p.kind, coalesce(p.table_name, '') AS table_name,"
            " coalesce(p.customer_column, '') AS customer_column, coalesce(p.soft_delete_column, '') AS soft,"
-           " p.page_size, p.enabled, CASE WHEN p.kind = 'table' THEN reclaim.cascade_lack(p) END AS lack"
+           " p.page_size, p.enabled, CASE WHEN p.kind = 'table' THEN reclaim.cascade_lack(p) END AS lack,"
+           " p.id_of, p.label, p.scrub_columns <> '{}' AS empties"
            " FROM reclaim.cascade_participants p ORDER BY p.name",
     .params = 0,
     .columns =
-        "name:text kind:text table_name:text customer_column:text soft:text page_size:int4 enabled:bool lack:text",
+        "name:text kind:text table_name:text customer_column:text soft:text page_size:int4 enabled:bool lack:text "
+        "id_of:text label:text empties:bool",
 };
 
 const struct statement cascade_status = {
     .name = "cascade_status",
     .sql = "SELECT participant, count(*) FILTER (WHERE status = 'pending') AS pending,"
            " count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'done') AS done,"
+           " count(*) FILTER (WHERE status = 'kept') AS kept,"
            " coalesce(sum(rows), 0)::int8 AS rows,"
-           " reclaim.rfc3339(min(e.requested_at) FILTER (WHERE status <> 'done')) AS oldest, max(error) AS error"
+           " reclaim.rfc3339(min(e.requested_at) FILTER (WHERE status NOT IN ('done', 'kept'))) AS oldest, max(error) "
+           "AS error"
            " FROM reclaim.cascade_receipts r JOIN reclaim.erasures e USING (customer_id) GROUP BY 1 ORDER BY 1",
     .params = 0,
-    .columns = "participant:text pending:int8 failed:int8 done:int8 rows:int8 oldest:text error:text",
+    .columns = "participant:text pending:int8 failed:int8 done:int8 kept:int8 rows:int8 oldest:text error:text",
 };
 
 const struct statement cascade_ledger = {
@@ -61,8 +86,9 @@ static const struct statement receive = {
 };
 
 const struct statement *const cascade_statements[] = {
-    &cascade_add, &cascade_list, &cascade_status, &cascade_ledger, &cascade_preview, &cascade_redrive,
-    &receive,     &eraser_due,   &eraser_page,    &eraser_put_off, &eraser_census,
+    &cascade_add,     &cascade_list,  &cascade_status, &cascade_ledger, &cascade_preview,
+    &cascade_redrive, &receive,       &eraser_due,     &eraser_page,    &eraser_put_off,
+    &eraser_census,   &eraser_rescan, &cascade_preset, &cascade_switch, &cascade_rescan,
 };
 const size_t cascade_statement_count = COUNT_OF(cascade_statements);
 

@@ -9,10 +9,12 @@
 #define PARTICIPANTS_MAX 256
 #define PAGE_NS (60 * NS_PER_S)
 #define CENSUS_EVERY_NS (2 * NS_PER_S)
+#define RESCAN_EVERY_NS NS_PER_S
 #define COUNT_MOST 100000 /* larger numbers are not counted out */
 
 METRIC_COUNTER(rows, "reclaim_cascade_rows_total", "Rows erased from participating tables.", "participant");
 METRIC_COUNTER(receipts, "reclaim_cascade_receipts_total", "Receipts of tables, by outcome.", "participant", "outcome");
+METRIC_COUNTER(late_found, "reclaim_cascade_late_total", "Complete erasures for which rows were found afterwards.");
 METRIC_GAUGE(open_now, "reclaim_cascade_open", "Erasures that are not complete, up to 100000.");
 METRIC_GAUGE(overdue, "reclaim_cascade_overdue",
              "Erasures not complete after RECLAIM_CASCADE_DEADLINE, up to 100000: more than 0 needs a person.");
@@ -22,7 +24,7 @@ const struct statement eraser_due = {
     .name = "eraser_due",
     .sql = "SELECT p.name FROM reclaim.cascade_participants p WHERE p.kind = 'table' AND p.enabled"
            " AND p.retry_at <= pg_catalog.clock_timestamp() AND EXISTS (SELECT FROM reclaim.cascade_receipts r"
-           " WHERE r.participant = p.name AND r.status <> 'done'"
+           " WHERE r.participant = p.name AND r.status <> 'done' AND r.status <> 'kept'"
            " AND r.next_try_at <= (SELECT pg_catalog.clock_timestamp())) ORDER BY p.name LIMIT 256",
     .params = 0,
     .columns = "name:text",
@@ -44,13 +46,24 @@ const struct statement eraser_put_off = {
 
 const struct statement eraser_census = {
     .name = "eraser_census",
-    .sql = "SELECT (SELECT count(*) FROM (SELECT FROM reclaim.erasures WHERE completed_at IS NULL LIMIT $2::int8) a)"
-           " AS open, (SELECT count(*) FROM (SELECT FROM reclaim.erasures WHERE completed_at IS NULL AND requested_at <"
-           " (SELECT pg_catalog.clock_timestamp() - $1::int8 * interval '1 millisecond') LIMIT $2::int8) b) AS overdue,"
-           " coalesce((SELECT (extract(epoch FROM pg_catalog.clock_timestamp() - min(requested_at)) * 1000)::int8"
-           " FROM reclaim.erasures WHERE completed_at IS NULL), 0) AS oldest_ms",
+    .sql =
+        "SELECT (SELECT count(*) FROM (SELECT FROM reclaim.erasures WHERE completed_at IS NULL LIMIT $2::int8) a)"
+        " AS open, (SELECT count(*) FROM (SELECT FROM reclaim.erasures WHERE completed_at IS NULL AND requested_at <"
+        " (SELECT pg_catalog.clock_timestamp() - $1::int8 * interval '1 millisecond') AND (reopened_at IS NULL OR "
+        "reopened_at <"
+        " (SELECT pg_catalog.clock_timestamp() - $1::int8 * interval '1 millisecond')) LIMIT $2::int8) b) AS overdue,"
+        " coalesce((SELECT (extract(epoch FROM pg_catalog.clock_timestamp() - min(coalesce(reopened_at, "
+        "requested_at))) * 1000)::int8"
+        " FROM reclaim.erasures WHERE completed_at IS NULL), 0) AS oldest_ms",
     .params = 2,
     .columns = "open:int8 overdue:int8 oldest_ms:int8",
+};
+
+const struct statement eraser_rescan = {
+    .name = "eraser_rescan",
+    .sql = "SELECT looked, found, trouble FROM reclaim.cascade_rescan($1::int4)",
+    .params = 1,
+    .columns = "looked:int4 found:int4 trouble:text",
 };
 
 struct erased_page {
@@ -130,6 +143,30 @@ static enum err erase_round(struct pg *pg, struct shift *shift, bool *ret_did)
     return e;
 }
 
+/* Looks again at customers whose erasure is complete. True in `ret_did` when there is something to erase. */
+static enum err look_again(struct eraser *eraser, struct pg *pg, struct shift *shift, bool *ret_did)
+{
+    if (clock_ns() < eraser->rescan_ns)
+        return OK;
+    eraser->rescan_ns = clock_ns() + RESCAN_EVERY_NS;
+    for (int64_t looked = CUSTOMERS_AT_ONCE; looked == CUSTOMERS_AT_ONCE && shift_goes_on(shift);) {
+        struct pg_call call = {.ask = &eraser_rescan, .args = {pg_i64(CUSTOMERS_AT_ONCE)}};
+        enum err e = pg_ask(pg, &call, clock_ns() + PAGE_NS);
+        if (e)
+            return e == ERR_CONFLICT ? OK : e;
+        looked = pg_get_i64(&call, 0, 0);
+        int64_t found = pg_get_i64(&call, 0, 1);
+        if (!pg_is_null(&call, 0, 2))
+            log_warn("participants cannot be looked at again", F_STR("participants", pg_get(&call, 0, 2).at));
+        if (found) {
+            counter_add(&late_found, (uint64_t)found);
+            log_info("rows came after their receipts", F_INT("customers", found));
+        }
+        *ret_did |= found > 0;
+    }
+    return OK;
+}
+
 static enum err take_census(struct eraser *eraser, struct pg *pg)
 {
     if (clock_ns() < eraser->census_ns)
@@ -157,6 +194,8 @@ enum err eraser_run(void *context, struct pg *pg, struct shift *shift)
     for (bool did = true; !e && did && shift_goes_on(shift);) {
         did = false;
         e = erase_round(pg, shift, &did);
+        if (!e)
+            e = look_again(eraser, pg, shift, &did);
         if (!e)
             e = take_census(eraser, pg);
     }

@@ -60,6 +60,13 @@ static const struct statement note_settings = {
     .columns = "",
 };
 
+static const struct statement note_ownership = {
+    .name = "installation_note_ownership",
+    .sql = "UPDATE reclaim.installation SET ownership = $1::text[] WHERE ownership <> $1::text[]",
+    .params = 1,
+    .columns = "",
+};
+
 static const struct statement make_partitions = {
     .name = "installation_make_partitions",
     .sql = "SELECT reclaim.make_audit_partitions() AS made",
@@ -112,10 +119,11 @@ static const struct statement find_hidden_rows = {
 };
 
 static const struct statement *const statements[] = {
-    &probe_find_user, &probe_find_users, &probe_sees_users, &probe_limit_company_query,
-    &claim_key,       &read_key,         &note_demo,        &read_demo,
-    &note_settings,   &make_partitions,  &read_ownership,   &find_hidden_rows,
-    &leader_try,      &leader_expire,    &leader_ping,      &session_read};
+    &probe_find_user,  &probe_find_users, &probe_sees_users, &probe_limit_company_query,
+    &claim_key,        &read_key,         &note_demo,        &read_demo,
+    &note_settings,    &note_ownership,   &make_partitions,  &read_ownership,
+    &find_hidden_rows, &leader_try,       &leader_expire,    &leader_ping,
+    &session_read};
 
 static int64_t deadline(void)
 {
@@ -224,6 +232,22 @@ enum err database_note_settings(struct pg *pg, int64_t grace_ms, bool mails, int
 {
     struct pg_call call = {.ask = &note_settings, .args = {pg_i64(grace_ms), pg_text(mails ? "true" : "false")}};
     return pg_ask(pg, &call, deadline_ns);
+}
+
+enum err database_note_ownership(struct pg *pg, const struct ownership_column *columns, size_t count, struct why *why)
+{
+    AUTO(buf) struct buf names = buf_new(4096);
+    for (size_t i = 0; i < count; i++) {
+        AUTO(buf) struct buf name = buf_new(1024);
+        buf_addf(&name, "%s.%s.%s", columns[i].schema, columns[i].table, columns[i].column);
+        array_add_text(&names, buf_str(&name));
+    }
+    const char *all = array_end(&names);
+    struct pg_call call = {.ask = &note_ownership, .args = {pg_text_or_null(all)}};
+    enum err e = all ? pg_ask(pg, &call, deadline()) : ERR_MEMORY;
+    return e ? why_set(why, e, "cannot record the ownership tables in reclaim.installation (%s %s)", err_name(e),
+                       call.sqlstate)
+             : OK;
 }
 
 enum err database_make_partitions(struct pg *pg, int64_t deadline_ns)

@@ -331,6 +331,7 @@ static enum err bring_database_up(struct app *app, struct why *why)
     if ((e = database_note_settings(pg, s->grace_ms, post_has_provider(app->post), clock_ns() + DATABASE_DEADLINE_NS)))
         return why_set(why, e, "cannot record the settings in reclaim.installation (%s)", err_name(e));
     if ((e = database_check_statements(pg, &app->orphans, why)) ||
+        (e = database_note_ownership(pg, s->ownership.at, s->ownership.count, why)) ||
         (e = database_guard_ownership(pg, s->ownership.at, s->ownership.count, &app->orphans, why)))
         return e;
     database_warn_of_hidden_rows(pg, s->ownership.at, s->ownership.count);

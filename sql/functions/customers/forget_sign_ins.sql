@@ -8,6 +8,10 @@ DECLARE
   v_table record;
   v_mend text;
 BEGIN
+  IF NOT p_all AND pg_relation_size(to_regclass('auth.audit_log_entries')) > 0 THEN
+    PERFORM reclaim.erasure_keep_of_users(p_customers, p_users, 'auth.audit_log_entries', 'table',
+      'Supabase Auth''s audit log has no key to users: prune it by age');
+  END IF;
   FOR v_table IN SELECT * FROM reclaim.sign_in_tables() t WHERE t.stays OR p_all LOOP
     v_mend := reclaim.row_security_mend(v_table.name, 'DELETE');
     BEGIN

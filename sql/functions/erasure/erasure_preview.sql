@@ -6,6 +6,7 @@ DECLARE
   v_p reclaim.cascade_participants;
   v_rows bigint;
   v_error text;
+  v_keys uuid[];
   v_all json[] := '{}';
 BEGIN
   IF NOT EXISTS (SELECT FROM reclaim.customer_customers WHERE id = p_customer) THEN
@@ -19,14 +20,20 @@ BEGIN
         IF NOT reclaim.sees_all_rows(to_regclass(v_p.table_name), 'SELECT') THEN
           RAISE insufficient_privilege;
         END IF;
-        EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE %I = $1::%s AND %s LIMIT $2) AS part',
+        -- A user who has another customer is not erased with this one.
+        v_keys := CASE v_p.id_of WHEN 'customer' THEN ARRAY[p_customer]
+          WHEN 'account' THEN (reclaim.cascade_keys(v_p, ARRAY[p_customer])).keys
+          ELSE ARRAY(SELECT one FROM unnest(reclaim.users_of_customers(ARRAY[p_customer])) AS one
+            WHERE NOT EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = one AND c.status <> 'deleted' AND c.id <> p_customer)
+              AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = one AND m.customer_id <> p_customer)) END;
+        EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE %I = ANY ($1::%s[]) AND %s LIMIT $2) AS part',
             to_regclass(v_p.table_name), v_p.customer_column, reclaim.cascade_type(v_p), reclaim.cascade_condition(v_p))
-          INTO v_rows USING p_customer, p_most + 1;
+          INTO v_rows USING v_keys, p_most + 1;
       EXCEPTION WHEN OTHERS THEN
         v_error := SQLSTATE;
       END;
     END IF;
-    v_all := v_all || json_build_object('name', v_p.name, 'kind', v_p.kind,
+    v_all := v_all || json_build_object('name', v_p.name, 'label', v_p.label, 'kind', v_p.kind,
       'rows', CASE WHEN v_rows > p_most THEN p_most ELSE v_rows END, 'more', coalesce(v_rows > p_most, false), 'error', v_error);
   END LOOP;
   RETURN json_build_object('customer_id', p_customer, 'status', 'preview', 'participants', array_to_json(v_all));

@@ -41,11 +41,13 @@ export function connectionOf(data) {
 
 /** A connection to the private cluster, ended with the scope. */
 export async function connectTo(scope, data) {
-  const client = new pg.Client(connectionOf(data));
+  const { host, port, user, database } = connectionOf(data);
+  const client = new pg.Client({ host, port, user, database });
   client.on('error', () => {});
   await client.connect();
   stageOf(scope).after(() => client.end().catch(() => {}));
-  return { query: async (sql, values) => (await client.query(sql, values)).rows, end: () => client.end() };
+  const url = `postgresql://${user}@/${database}?host=${encodeURIComponent(host)}&port=${port}`;
+  return { url, query: async (sql, values) => (await client.query(sql, values)).rows, end: () => client.end() };
 }
 
 /** PostgreSQL's log must not contain addresses either. */

@@ -14,6 +14,7 @@ import { until } from '../../service/lib/stage.js';
 import { assertInvariants } from './invariants.js';
 import { layersAgree } from './layers.js';
 import { registrationStory } from './registration.js';
+import { assertNoResidue } from './residues.js';
 import { actors, freezes, frozenBy, isAnswered, recovers } from './ways.js';
 import { addSubject } from './world.js';
 
@@ -130,5 +131,6 @@ export function coreStory(worldOf, { first, second }) {
     const world = worldOf();
     await world.during('end', () => {});
     await assertInvariants(world, [customer]);
+    if (world.db.url) await assertNoResidue(world, customer);
   });
 }
