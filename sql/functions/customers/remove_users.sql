@@ -28,7 +28,7 @@ BEGIN
       AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = one));
   IF cardinality(v_going) < cardinality(p_users) THEN
     PERFORM reclaim.erasure_keep_of_users(p_customers, ARRAY(SELECT id FROM auth.users
-        WHERE id = ANY (p_users) AND NOT id = ANY (v_going)), 'auth.users', 'table', 'the login belongs to another customer too');
+        WHERE id = ANY (p_users) AND NOT id = ANY (v_going)), 'auth.users', 'table', 'the login, with what it owns, belongs to another customer too');
   END IF;
   PERFORM reclaim.clear_ownership(v_going, p_customers, false);
   PERFORM reclaim.forget_sign_ins(v_going, p_customers, false);
