@@ -58,12 +58,14 @@ static struct str description(struct arena *arena, const struct pg_call *rows, i
     const char *opens = label.len ? "\"" : "", *closes = label.len ? "\" " : "";
     if (str_eq(pg_get(rows, row, 1), STR("remote")))
         return arena_printf(arena, "%s%s%sremote%s%s%s", opens, label.at, closes, off, faulty, fault);
-    return arena_printf(arena, "%s%s%s%s (%s, by %s)%s%s, pages of %lld%s%s%s", opens, label.at, closes,
-                        pg_get(rows, row, 2).at, pg_get(rows, row, 3).at, pg_get(rows, row, 8).at,
-                        pg_get(rows, row, 4).len     ? ", marked in "
-                        : pg_get_bool(rows, row, 10) ? ", emptied"
-                                                     : ", deleted",
-                        pg_get(rows, row, 4).at, (long long)pg_get_i64(rows, row, 5), off, faulty, fault);
+    bool customers = str_eq(pg_get(rows, row, 8), STR("customer"));
+    const char *verb = pg_get(rows, row, 4).len     ? ", marked in "
+                       : pg_get_bool(rows, row, 10) ? ", emptied"
+                                                    : ", deleted";
+    return arena_printf(arena, "%s%s%s%s (%s%s%s)%s%s, pages of %lld%s%s%s", opens, label.at, closes,
+                        pg_get(rows, row, 2).at, pg_get(rows, row, 3).at, customers ? "" : ", by ",
+                        customers ? "" : pg_get(rows, row, 8).at, verb, pg_get(rows, row, 4).at,
+                        (long long)pg_get_i64(rows, row, 5), off, faulty, fault);
 }
 
 /* As the columns of cascade_list, with what people read in their place. */
@@ -111,10 +113,10 @@ static const struct report_column status_columns[] = {
     {.name = "pending", .kind = REPORT_NUMBER},
     {.name = "failed", .kind = REPORT_NUMBER},
     {.name = "done", .kind = REPORT_NUMBER},
-    {.name = "kept", .kind = REPORT_NUMBER},
     {.name = "rows", .kind = REPORT_NUMBER},
     {.name = "oldest"},
     {.name = "error"},
+    {.name = "kept", .kind = REPORT_NUMBER},
 };
 static const struct report_shape status_shape = {status_columns, COUNT_OF(status_columns), true, "-", "participant"};
 

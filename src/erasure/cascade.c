@@ -48,13 +48,13 @@ const struct statement cascade_status = {
     .name = "cascade_status",
     .sql = "SELECT participant, count(*) FILTER (WHERE status = 'pending') AS pending,"
            " count(*) FILTER (WHERE status = 'failed') AS failed, count(*) FILTER (WHERE status = 'done') AS done,"
-           " count(*) FILTER (WHERE status = 'kept') AS kept,"
            " coalesce(sum(rows), 0)::int8 AS rows,"
            " reclaim.rfc3339(min(e.requested_at) FILTER (WHERE status NOT IN ('done', 'kept'))) AS oldest, max(error) "
-           "AS error"
+           "AS error,"
+           " count(*) FILTER (WHERE status = 'kept') AS kept"
            " FROM reclaim.cascade_receipts r JOIN reclaim.erasures e USING (customer_id) GROUP BY 1 ORDER BY 1",
     .params = 0,
-    .columns = "participant:text pending:int8 failed:int8 done:int8 kept:int8 rows:int8 oldest:text error:text",
+    .columns = "participant:text pending:int8 failed:int8 done:int8 rows:int8 oldest:text error:text kept:int8",
 };
 
 const struct statement cascade_ledger = {

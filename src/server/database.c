@@ -245,6 +245,12 @@ enum err database_note_ownership(struct pg *pg, const struct ownership_column *c
     const char *all = array_end(&names);
     struct pg_call call = {.ask = &note_ownership, .args = {pg_text_or_null(all)}};
     enum err e = all ? pg_ask(pg, &call, deadline()) : ERR_MEMORY;
+    if (e == ERR_DATABASE && strcmp(call.sqlstate, "42501") == 0) {
+        log_warn(
+            "the ownership tables cannot be recorded, so the defaults count for deletions: GRANT UPDATE (ownership)"
+            " ON reclaim.installation to this role");
+        return OK;
+    }
     return e ? why_set(why, e, "cannot record the ownership tables in reclaim.installation (%s %s)", err_name(e),
                        call.sqlstate)
              : OK;

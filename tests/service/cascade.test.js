@@ -1,10 +1,11 @@
 // Who takes part in an erasure, and what happens when a participant fails: for a while, for ever, or with its table gone.
 
 import assert from 'node:assert/strict';
+import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, scene } from './lib/customers.js';
-import { addServices, erased, fillServices, ledger, metric, remove, tableOf } from './lib/erasure.js';
+import { addBillingAccount, addCustomer, scene } from './lib/customers.js';
+import { addServices, erased, fillServices, ledger, metric, preview, receipt, remove, tableOf } from './lib/erasure.js';
 import { run } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
 
@@ -80,7 +81,9 @@ describe('reclaim cascade add', () => {
   it('is not misunderstood', async () => {
     const odd = [[], ['add'], ['add', 'Bad Name', '--remote'], ['add', 'x'], ['add', 'x', '--remote', '--table', 'y'], ['add', 'x', '--table', 'y'],
       ['add', 'x', '--table', 'y', '--column', 'z', '--page', '0'], ['add', 'x', '--table', 'y', '--column', 'z', '--scrub', 'a'], ['list', '--remote'],
-      ['status', 'x'], ['redrive', 'x'], ['list', '--participant', 'x'], ['forget']];
+      ['status', 'x'], ['redrive', 'x'], ['list', '--participant', 'x'], ['forget'], ['add', 'x', '--table', 'y', '--column', 'z', '--by', 'nobody'],
+      ['add', 'x', '--remote', '--by', 'user'], ['add', '--preset', 'bank'], ['add', 'x', '--preset', 'voip'], ['rescan', 'x'], ['disable'], ['remove', 'Bad Name'],
+      ['list', '--label', 'x']];
     for (const args of odd) assert.equal((await cascade(...args)).code, 2, args.join(' '));
   });
 });
@@ -112,8 +115,8 @@ describe('an erasure', () => {
     const customer = await gone();
     await erased(server, customer);
     const { stdout } = await cascade('status');
-    assert.match(stdout, /^participant +pending +failed +done +rows +oldest +error$/m);
-    assert.match(stdout, /^agent +0 +0 +\d+ +\d+ +- +-$/m);
+    assert.match(stdout, /^participant +pending +failed +done +rows +oldest +error +kept$/m);
+    assert.match(stdout, /^agent +0 +0 +\d+ +\d+ +- +- +0$/m);
     const one = await cascade('status', customer.id);
     assert.deepEqual(JSON.parse(one.stdout), (await ledger(server, customer.id)).json);
   });
@@ -191,5 +194,179 @@ describe('a participant that fails', () => {
     await db.query(`drop trigger silent on ${tableOf('agent')}`);
     await remove(server, customer.id); // repeated, it drives what is unfinished
     await erased(server, customer);
+  });
+});
+
+describe('rows that come after the receipt', () => {
+  const openReceipts = async () => (await db.query(`select from reclaim.cascade_receipts where status = 'pending'`)).length;
+  const write = (customer, note) => db.query(`insert into ${tableOf('agent')} (customer_id, note) values ($1, $2)`, [customer.id, note]);
+  const rowsLeft = async (customer) => (await db.query(`select from ${tableOf('agent')} where customer_id = $1`, [customer.id])).length;
+
+  it('are found and erased when asked to look again, and the ledger tells how many and when', async () => {
+    const customer = await gone();
+    await erased(server, customer);
+    const before = await partOf(customer, 'agent');
+    assert.deepEqual([before.rows, before.late_rows, before.late_at], [2, 0, null]);
+    await write(customer, 'late');
+    await write(customer, 'later');
+    const asked = await cascade('rescan', customer.id);
+    assert.equal(asked.code, 0, asked.stderr);
+    assert.equal(asked.stdout, '{"rescanned":1}\n');
+    const part = await until('erased again', async () => {
+      const now = await partOf(customer, 'agent');
+      return now.late_rows === 2 && now.status === 'done' && now;
+    });
+    assert.equal(part.rows, 4);
+    assert.ok(part.late_at > before.done_at);
+    assert.equal(await rowsLeft(customer), 0);
+    assert.equal((await erased(server, customer)).participants.length, names.length);
+    assert.equal((await partOf(customer, 'contact')).late_at, null);
+  });
+
+  it('are found without being asked, an hour, a day and thirty days later', async () => {
+    const customer = await gone();
+    await erased(server, customer);
+    const dueIn = async () =>
+      (await db.query(`select round(extract(epoch from rescan_at - completed_at) / 3600)::int as hours from reclaim.erasures where customer_id = $1`, [customer.id]))[0].hours;
+    assert.equal(await dueIn(), 1);
+    // As if it had been complete for a while.
+    for (const [ago, next] of [['61 minutes', 24], ['25 hours', 720], ['31 days', null]]) {
+      await db.query(`update reclaim.erasures set completed_at = clock_timestamp() - $2::interval, rescan_at = clock_timestamp() where customer_id = $1`, [customer.id, ago]);
+      await until('looked at', async () => (await dueIn()) === next);
+    }
+    await write(customer, 'late');
+    await db.query(`update reclaim.erasures set rescan_at = clock_timestamp() where customer_id = $1`, [customer.id]);
+    await until('erased again', async () => (await rowsLeft(customer)) === 0);
+    await erased(server, customer);
+    assert.equal(await dueIn(), 1, 'and it begins anew');
+  });
+
+  it('of customers without a complete erasure are not looked for', async () => {
+    const customer = await addCustomer(db);
+    const { code, stderr } = await cascade('rescan', customer.id);
+    assert.equal(code, 1);
+    assert.match(stderr, /no erasure of .* is complete/);
+    assert.equal((await cascade('rescan')).code, 0);
+    assert.equal(await openReceipts(), 0);
+  });
+
+  it('as a billing account are deleted as they come, or frozen with their customer', async () => {
+    const customer = await gone();
+    await erased(server, customer);
+    const account = await addBillingAccount(db, customer, { name: 'Late Person' });
+    assert.deepEqual(await db.query('select status, name, tm_delete is not null as ended from reclaim.billing_accounts where id = $1', [account.id]), [
+      { status: 'deleted', name: '', ended: true },
+    ]);
+    const frozen = await addCustomer(db, { status: 'frozen' });
+    const held = await addBillingAccount(db, frozen);
+    assert.equal((await db.query('select status from reclaim.billing_accounts where id = $1', [held.id]))[0].status, 'frozen');
+  });
+});
+
+describe('a participant that takes no part for a while', () => {
+  it('holds nobody up, the ledger says what is kept, and enabled again it erases that too', async () => {
+    assert.equal((await cascade('disable', 'agent')).code, 0);
+    const customer = await gone();
+    await erased(server, customer);
+    const part = await partOf(customer, 'agent');
+    assert.deepEqual([part.status, part.reason, part.error], ['kept', 'the participant is disabled', null]);
+    assert.match((await cascade('list')).stdout, /^agent .*; off$/m);
+    assert.equal((await cascade('enable', 'agent')).code, 0);
+    assert.equal((await ended(customer, 'agent')).rows, 2);
+    await erased(server, customer);
+  });
+
+  it('lets go whom it kept waiting; removed, it leaves its receipts', async () => {
+    assert.equal((await cascade('add', 'archive', '--remote', '--label', 'The archive in the cellar')).code, 0);
+    const customer = await gone();
+    await until('all others done', async () => (await ledger(server, customer.id)).json.participants.every(({ name, status }) => name === 'archive' || status === 'done'));
+    assert.equal((await partOf(customer, 'archive')).label, 'The archive in the cellar');
+    assert.equal((await cascade('remove', 'archive')).code, 0);
+    await erased(server, customer);
+    const part = await partOf(customer, 'archive');
+    assert.deepEqual([part.status, part.reason], ['kept', 'the participant was removed before it erased']);
+    assert.equal((await cascade('remove', 'archive')).code, 1);
+    const next = await gone();
+    await erased(server, next);
+    assert.equal(await partOf(next, 'archive'), undefined);
+  });
+
+  it('is told of customers deleted before when it is added with --past, though their events are kept no more', async () => {
+    const customer = await gone();
+    await erased(server, customer);
+    await db.query('delete from reclaim.event_outbox');
+    assert.equal((await cascade('add', 'archive', '--remote', '--past')).code, 0);
+    const events = await db.query(`select type, sequence, payload from reclaim.event_outbox where customer_id = $1`, [customer.id]);
+    const [{ version }] = await db.query('select version from reclaim.customer_customers where id = $1', [customer.id]);
+    assert.deepEqual(events.map(({ type, sequence, payload }) => [type, sequence, payload.name]), [['customer_deleted', version, `deleted_user_${customer.id}`]]);
+    assert.equal((await receipt(server, customer.id, 'archive', { rows: 5 })).status, 200);
+    assert.equal((await partOf(customer, 'archive')).rows, 5);
+    await erased(server, customer);
+    assert.equal((await cascade('remove', 'archive')).code, 0);
+  });
+});
+
+describe('a table that knows users, not customers', () => {
+  it('is erased for owner and members, but not for who has another customer; the preview counts the same', async () => {
+    await db.query('create table public.profiles (user_id uuid, nick text); create index on public.profiles (user_id)');
+    const added = await cascade('add', 'profiles', '--table', 'profiles', '--column', 'user_id', '--by', 'user', '--label', 'Profiles');
+    assert.equal(added.code, 0, added.stderr);
+    assert.match((await cascade('list')).stdout, /^profiles +"Profiles" public\.profiles \(user_id, by user\), deleted/m);
+    const customer = await addCustomer(db), other = await addCustomer(db);
+    const member = randomUUID();
+    await db.query(`insert into auth.users (id, email) values ($1, $2)`, [member, `${member}@customers.example.com`]);
+    await db.query('insert into reclaim.customer_members (customer_id, user_id) values ($1, $2), ($1, $3)', [customer.id, member, other.user.id]);
+    for (const user of [customer.user.id, member, other.user.id]) await db.query(`insert into public.profiles values ($1, 'x'), ($1, 'y')`, [user]);
+    const shown = (await preview(server, customer.id)).json.participants.find(({ name }) => name === 'profiles');
+    assert.deepEqual([shown.rows, shown.label], [4, 'Profiles']);
+    await remove(server, customer.id);
+    const { participants } = await erased(server, customer);
+    const part = participants.find(({ name }) => name === 'profiles');
+    assert.deepEqual([part.rows, part.label], [4, 'Profiles']);
+    assert.deepEqual(participants.filter(({ status }) => status === 'kept').map(({ name }) => name), ['auth.users']);
+    assert.deepEqual(await db.query('select distinct user_id from public.profiles'), [{ user_id: other.user.id }]);
+    // Deleted in plain SQL: whose logins go is known only once the row is cleared.
+    await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [other.id]);
+    await erased(server, other);
+    assert.deepEqual(await db.query('select from public.profiles'), []);
+    assert.equal((await cascade('remove', 'profiles')).code, 0);
+  });
+});
+
+describe('the ready set for a telephone company', () => {
+  it('takes the tables that fit, marks and empties their rows, and names those that do not', async () => {
+    await db.query(`
+      create table public.tag_tags (id varchar(36) primary key, customer_id varchar(36) not null, name varchar(255) not null, detail text, rank int not null, tm_delete timestamp);
+      create index on public.tag_tags (customer_id);
+      create table public.number_numbers (id uuid primary key, customer_id uuid not null, number text not null unique, status text not null check (status <> ''), region text not null,
+        t38 boolean not null, tm_delete timestamptz not null default '9999-01-01');
+      create index on public.number_numbers (customer_id);
+      create table public.flow_flows (id uuid primary key, customer_id uuid, actions jsonb not null, tm_delete timestamptz);
+      create table public.queue_queues (id uuid primary key, customer_id uuid, name text);
+      create index on public.queue_queues (customer_id)`);
+    const { code, stdout, stderr } = await cascade('add', '--preset', 'voip');
+    assert.equal(code, 0, stdout + stderr);
+    assert.equal(stdout.trim().split('\n').length, 14);
+    assert.match(stdout, /^tag +public\.tag_tags +takes part$/m);
+    assert.match(stdout, /^number +public\.number_numbers +takes part$/m);
+    assert.match(stdout, /^flow +public\.flow_flows +NOT ADDED: .*CREATE INDEX CONCURRENTLY/m);
+    assert.match(stdout, /^queue +public\.queue_queues +NOT ADDED: .*no column tm_delete/m);
+    assert.match(stdout, /^accesskey +public\.customer_accesskeys +NOT ADDED: there is no table/m);
+    const customer = await addCustomer(db), stays = await addCustomer(db);
+    for (const { id } of [customer, stays]) {
+      await db.query(`insert into public.tag_tags values ($1, $1, 'Person', 'about a person', 3, null)`, [id]);
+      await db.query(`insert into public.number_numbers (id, customer_id, number, status, region, t38)
+        select gen_random_uuid(), $1, '+1555' || random(), 'active', 'Bavaria', true from generate_series(1, 2)`, [id]);
+    }
+    await remove(server, customer.id);
+    await erased(server, customer);
+    const [tag] = await db.query('select name, detail, rank, tm_delete is not null as marked from public.tag_tags where id = $1', [customer.id]);
+    assert.deepEqual(tag, { name: '', detail: null, rank: 3, marked: true });
+    const numbers = await db.query(`select number, status, region, tm_delete < now() as ended from public.number_numbers where customer_id = $1`, [customer.id]);
+    assert.equal(numbers.length, 2);
+    for (const { number, status, region, ended: marked } of numbers)
+      assert.deepEqual([/^deleted_[0-9a-f-]{36}$/.test(number), status, region, marked], [true, 'active', '', true]);
+    assert.equal((await db.query(`select from public.tag_tags where id = $1 and name = 'Person' and tm_delete is null`, [stays.id])).length, 1);
+    for (const name of ['tag', 'number']) await cascade('remove', name);
   });
 });

@@ -213,7 +213,7 @@ describe('GET /v1/customers/{id}/erasure', () => {
     for (const headers of [undefined, asUser(person.user.id), asKey(person.key)]) {
       const { status, json } = await preview(server, person.id, headers ? { headers } : {});
       assert.equal(status, 200);
-      assert.deepEqual(json.participants, [...services].sort().map((name) => ({ name, kind: 'table', rows: 3, more: false, error: null })));
+      assert.deepEqual(json.participants, [...services].sort().map((name) => ({ name, label: '', kind: 'table', rows: 3, more: false, error: null })));
     }
     assert.equal((await ledger(server, person.id)).json.status, 'not_started');
     assert.equal(Number((await db.query(`select count(*) from ${tableOf('tag')} where customer_id = $1`, [person.id]))[0].count), 3);
@@ -243,7 +243,9 @@ describe('a service elsewhere', () => {
     await until('the tables done', async () => (await ledger(server, customer.id)).json.participants.every(({ kind, status }) => kind === 'remote' || status === 'done'));
     const open = (await ledger(server, customer.id)).json;
     assert.equal(open.status, 'pending');
-    assert.deepEqual(mine(open), { name: 'archive', kind: 'remote', status: 'pending', rows: 0, tries: 0, first_tried_at: null, done_at: null, error: null, reason: null });
+    assert.deepEqual(mine(open), {
+      name: 'archive', label: '', kind: 'remote', status: 'pending', rows: 0, tries: 0, first_tried_at: null, done_at: null, late_rows: 0, late_at: null, error: null, reason: null,
+    });
 
     const failed = (await receipt(server, customer.id, 'archive', { status: 'failed', error: 'disk full' })).json;
     assert.deepEqual([mine(failed).status, mine(failed).error, failed.status], ['failed', 'disk full', 'pending']);

@@ -53,7 +53,7 @@ BEGIN
       IF SQLSTATE ~ '^(40|53|54|55P|57|58|XX)' THEN
         RAISE; -- it may go well another time
       END IF;
-      PERFORM reclaim.clear_columns_apart(p_table, v_home, v_key, p_ids, v_sets);
+      PERFORM reclaim.clear_columns_apart(v_home, v_key, p_ids, v_sets);
       IF v_state <> '' THEN
         EXECUTE format('UPDATE %s AS t SET %s WHERE %s', v_home, v_state, v_rows) USING p_ids;
         GET DIAGNOSTICS v_count = ROW_COUNT;

@@ -1,7 +1,7 @@
 -- Clears columns of which a constraint or a trigger refuses some: half of them, and half of those, until the refused ones are
 -- left, then row by row. What is refused is kept, with the reason. p_sets: assignments, each beginning with its column.
 -- Executes what it is given, so it runs as its caller, reclaim.clear_columns.
-CREATE OR REPLACE FUNCTION reclaim.clear_columns_apart(p_table text, p_home regclass, p_key text, p_ids uuid[], p_sets text[])
+CREATE OR REPLACE FUNCTION reclaim.clear_columns_apart(p_home regclass, p_key text, p_ids uuid[], p_sets text[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
@@ -23,11 +23,11 @@ EXCEPTION WHEN OTHERS THEN
   END IF;
   GET STACKED DIAGNOSTICS v_constraint = CONSTRAINT_NAME;
   IF v_half > 0 THEN
-    PERFORM reclaim.clear_columns_apart(p_table, p_home, p_key, p_ids, p_sets[:v_half]);
-    PERFORM reclaim.clear_columns_apart(p_table, p_home, p_key, p_ids, p_sets[v_half + 1:]);
+    PERFORM reclaim.clear_columns_apart(p_home, p_key, p_ids, p_sets[:v_half]);
+    PERFORM reclaim.clear_columns_apart(p_home, p_key, p_ids, p_sets[v_half + 1:]);
   ELSIF cardinality(p_ids) > 1 THEN
     FOREACH v_id IN ARRAY p_ids LOOP
-      PERFORM reclaim.clear_columns_apart(p_table, p_home, p_key, ARRAY[v_id], p_sets);
+      PERFORM reclaim.clear_columns_apart(p_home, p_key, ARRAY[v_id], p_sets);
     END LOOP;
   ELSE
     v_name := left(p_sets[1], strpos(p_sets[1], ' = CAST(') - 1);

@@ -17,6 +17,11 @@ BEGIN
   IF v_rows = 0 THEN
     RETURN;
   END IF;
+  IF NOT reclaim.sees_all_rows(p_table, 'UPDATE') THEN
+    PERFORM reclaim.erasure_keep_of_users(p_customers, p_users, p_table::text, 'table',
+      format('Reclaim may not change it: %s', reclaim.row_security_mend(p_table, 'UPDATE')));
+    RETURN;
+  END IF;
   EXECUTE format('SELECT array_agg(DISTINCT who) FROM %s o CROSS JOIN LATERAL unnest(ARRAY[%s]) AS who WHERE (%s) AND (%s) AND who = ANY ($1)',
       p_table, (SELECT string_agg(format('o.%I::text::uuid', one), ', ') FROM unnest(p_columns) AS one), p_mine, v_others)
     INTO v_users USING p_users, p_users;

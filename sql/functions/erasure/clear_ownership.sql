@@ -20,7 +20,7 @@ BEGIN
     GROUP BY c.oid ORDER BY c.oid
   LOOP
     BEGIN
-      v_reason := reclaim.row_security_mend(v_home.name, 'UPDATE');
+      v_reason := reclaim.row_security_mend(v_home.name, 'SELECT');
       IF v_reason IS NULL THEN
         PERFORM reclaim.clear_owned(v_home.name, v_home.mine, v_home.columns, p_users, p_customers);
         CONTINUE;
