@@ -5,13 +5,15 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { assertDeleted, assertRefused, isThere, mailedCode, requestCode, validate } from '../service/lib/cleanup.js';
+import { erased, remove } from '../service/lib/erasure.js';
 import { probe } from '../service/lib/http.js';
 import { addCompany, addUser } from '../service/lib/people.js';
 import { serve } from '../service/lib/reclaim.js';
 import { addDocumentedRoles, documentedStatements } from '../service/lib/roles.js';
-import { Stage } from '../service/lib/stage.js';
+import { Stage, until } from '../service/lib/stage.js';
+import { assertNoResidue } from './lib/residues.js';
 import { coreStory } from './lib/story.js';
-import { databaseWorld } from './lib/world.js';
+import { addSubject, databaseWorld } from './lib/world.js';
 
 /** The page says «one on the other tables of auth named above»: those on which `reclaim` has privileges. */
 const otherPolicies = `do $$
@@ -58,6 +60,27 @@ describe('on Supabase Auth’s schema, with few privileges and row security ever
   });
 
   coreStory(() => world, { first: 'owner', second: 'cli' });
+
+  it('what Reclaim may not reach of a customer whose login has to stay is listed as kept, and the rest is gone', async () => {
+    const { db } = world;
+    await db.query(`create table auth.webauthn_credentials (id uuid primary key default gen_random_uuid(), user_id uuid not null references auth.users on delete cascade, name text);
+      alter table auth.webauthn_credentials enable row level security`);
+    const customer = await addSubject(world);
+    await db.query(`insert into public.companies (owner_admin_uuid, name) values ($1, $2)`, [customer.user.id, `Company ${customer.mark}`]);
+    await db.query(`insert into auth.webauthn_credentials (user_id, name) values ($1, $2)`, [customer.user.id, `Ring ${customer.mark}`]);
+    assert.equal((await remove(world.server, customer.id)).status, 200);
+    const { participants } = await erased(world.server, customer);
+    const kept = participants.filter(({ status }) => status === 'kept');
+    assert.deepEqual(kept.map(({ name }) => name), ['auth.webauthn_credentials', 'public.companies']);
+    for (const { reason } of kept) assert.match(reason, /: (GRANT|CREATE POLICY) /);
+    await assertNoResidue(world, customer);
+    // With the rights that the reasons name, looking again clears the company.
+    await db.query(`grant select, update on public.companies, public.company_admins to reclaim;
+      create policy reclaim_changes on public.companies for all to reclaim using (true)`);
+    assert.equal((await world.run(['cascade', 'rescan', customer.id])).code, 0);
+    await until('cleared', async () => (await db.query('select name from public.companies where owner_admin_uuid = $1', [customer.user.id]))[0].name === '');
+    await db.query('drop table auth.webauthn_credentials; drop policy reclaim_changes on public.companies; revoke update on public.companies, public.company_admins from reclaim');
+  });
 
   describe('then with policies for other roles only', () => {
     const orphan = {}, owner = {};

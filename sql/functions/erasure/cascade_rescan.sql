@@ -13,7 +13,7 @@ DECLARE
 BEGIN
   found := 0;
   v_ids := ARRAY(SELECT customer_id FROM reclaim.erasures WHERE rescan_at <= v_now AND completed_at IS NOT NULL
-    ORDER BY rescan_at LIMIT p_customers FOR UPDATE SKIP LOCKED);
+    ORDER BY rescan_at LIMIT p_customers FOR UPDATE);
   looked := cardinality(v_ids);
   IF looked = 0 THEN
     RETURN;

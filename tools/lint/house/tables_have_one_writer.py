@@ -53,7 +53,7 @@ OTHERS = {
     ("customer_log", "billing"): ({"INSERT"}, "an audit row belongs to the transaction it is about"),
     ("customer_log", "credentials"): ({"INSERT"}, "an audit row belongs to the transaction it is about"),
     ("event_outbox", "customers"): ({"INSERT"}, "a change and its event are one transaction"),
-    ("event_outbox", "erasure"): ({"UPDATE"}, "a redrive has the deletion published again"),
+    ("event_outbox", "erasure"): ({"INSERT", "UPDATE"}, "a redrive, or a participant added with --past, has the deletion published again"),
     ("gate_ended", "credentials"): ({"INSERT"}, "what ends a key or a session tells every gate, whoever ends it"),
     ("gate_ended", "customers"): ({"INSERT"}, "a customer or member that is gone is told to every gate in its transaction"),
     ("installation", "customers"): ({"UPDATE"}, "an expiry pass records until when it has deleted"),
