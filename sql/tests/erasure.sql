@@ -86,8 +86,8 @@ INSERT INTO public.contact (customer_id, name) SELECT pg_temp.id(5), 'c' || n FR
 INSERT INTO public.contact (customer_id, name) VALUES (pg_temp.id(6), 'stays');
 INSERT INTO public.tag VALUES (pg_temp.id(5), 'mine', NULL), (pg_temp.id(5), 'old', '2001-01-01'), (pg_temp.id(5), 'far', '9999-01-01'), (pg_temp.id(6), 'stays', NULL);
 SELECT is(reclaim.erasure_preview(pg_temp.id(5), 5)::jsonb -> 'participants',
-  '[{"name": "contact", "kind": "table", "rows": 5, "more": true, "error": null}, {"name": "mailer", "kind": "remote", "rows": null, "more": false, "error": null},
-    {"name": "tag", "kind": "table", "rows": 3, "more": false, "error": null}]'::jsonb, 'a preview counts up to a bound');
+  '[{"name": "contact", "label": "", "kind": "table", "rows": 5, "more": true, "error": null}, {"name": "mailer", "label": "", "kind": "remote", "rows": null, "more": false, "error": null},
+    {"name": "tag", "label": "", "kind": "table", "rows": 3, "more": false, "error": null}]'::jsonb, 'a preview counts up to a bound');
 DO $$ BEGIN PERFORM pg_temp.gone(5); END $$;
 SELECT is(reclaim.erasure_ledger(pg_temp.id(5)) ->> 'status', 'pending', 'with participants the erasure is pending');
 SELECT row_eq($$SELECT outcome, customers, finished, erased FROM reclaim.cascade_page('contact', 10)$$, ROW('page'::text, 1, 0, 3::bigint), 'a page is as long as the participant wants it');
