@@ -1,6 +1,6 @@
 -- Charges, freezes and subscriptions, at moments of the test's choosing.
 BEGIN;
-SELECT plan(103);
+SELECT plan(151);
 
 CREATE OR REPLACE FUNCTION reclaim.now() RETURNS timestamptz
 LANGUAGE sql STABLE AS $$ SELECT current_setting('test.now')::timestamptz $$;
@@ -209,6 +209,108 @@ SELECT is((SELECT string_agg(DISTINCT status, ' ') FROM reclaim.billing_subscrip
   'subscriptions end with their account');
 SELECT is((SELECT count(*) FROM reclaim.billing_charges b JOIN reclaim.billing_freezes f USING (billing_account_id)
   WHERE b.occurred_at >= f.frozen_at AND b.occurred_at < f.thawed_at), 0::bigint, 'no charge lies inside a freeze');
+
+-- Usage with a beginning: 600 a minute, around freezes from 1010 to 1020 and from 1030 to 1040
+CREATE TEMP TABLE u AS SELECT gen_random_uuid() AS customer, gen_random_uuid() AS account, gen_random_uuid() AS poor;
+INSERT INTO reclaim.customer_customers (id) SELECT customer FROM u;
+INSERT INTO reclaim.billing_accounts (id, customer_id, balance_micros)
+  SELECT account, customer, 1000000 FROM u UNION ALL SELECT poor, customer, 10 FROM u;
+CREATE FUNCTION pg_temp.use(amount bigint, reference text, started numeric, ended numeric DEFAULT NULL) RETURNS text
+LANGUAGE sql AS $$ SELECT outcome || coalesce(' ' || (object->>'charged_micros'), '')
+  FROM u, reclaim.billing_charge(account, $1, $2, pg_temp.at($4), NULL, pg_temp.at($3)) $$;
+SELECT pg_temp.go(1010); SELECT pg_temp.freeze(customer) FROM u;
+SELECT pg_temp.go(1015);
+SELECT is(pg_temp.use(600, 'u1', 1009, 1010), 'charged 600', 'a call that the freeze ended is charged to the freeze');
+SELECT is(pg_temp.use(600, 'u2', 1008, 1012), 'charged 300', 'usage that went on is charged up to the freeze');
+SELECT is(pg_temp.use(600, 'u3', 1009), 'charged 100', 'and so is what ends now');
+SELECT is(pg_temp.use(600, 'u3', 1009), 'again 100', 'a repeat is compared by what was asked');
+SELECT is(pg_temp.use(600, 'u2', 1008, 1012), 'again 300');
+SELECT is(pg_temp.use(300, 'u2', 1008, 1012), 'differs 300', 'not by what was charged');
+SELECT is(pg_temp.use(600, 'u2', NULL, 1012), 'differs 300', 'without its beginning it is another');
+SELECT is(pg_temp.use(600, 'u2', 1008.5, 1012), 'differs 300');
+SELECT is(pg_temp.use(600, 'u4', 1010, 1012), 'frozen', 'what lies in the freeze is refused');
+SELECT is(pg_temp.use(600, 'u4', 1012, 1012), 'frozen', 'so is an instant in it');
+SELECT is(pg_temp.use(600, 'u4', 1012, 1011), 'backwards', 'nothing ends before it begins');
+SELECT is(pg_temp.use(600, 'u4', 1016), 'backwards', 'nor begins in the future');
+SELECT is(pg_temp.use(600, 'u4', 1009, 1016), 'future');
+SELECT is(pg_temp.use(9, 'u5', 1009, 1014), 'charged 1', 'parts are rounded down');
+SELECT is(pg_temp.use(1, 'u6', 1009, 1014), 'charged 0', 'to nothing, too');
+SELECT is(pg_temp.use(1, 'u6', 1009, 1014), 'again 0');
+SELECT is((SELECT outcome FROM u, reclaim.billing_charge(poor, 21, 'u7', pg_temp.at(1012), NULL, pg_temp.at(1008))), 'charged',
+  'a balance that covers the part is enough');
+SELECT is((SELECT outcome FROM u, reclaim.billing_charge(poor, 2, 'u8', pg_temp.at(1012), NULL, pg_temp.at(1008))), 'too_little');
+UPDATE reclaim.billing_accounts SET balance_micros = -5 WHERE id = (SELECT poor FROM u);
+SELECT is((SELECT outcome FROM u, reclaim.billing_charge(poor, 1, 'u9', pg_temp.at(1012), NULL, pg_temp.at(1008))), 'charged',
+  'nothing can be charged to anyone');
+SELECT pg_temp.go(1020); SELECT pg_temp.recover(customer) FROM u;
+SELECT pg_temp.go(1030); SELECT pg_temp.freeze(customer) FROM u;
+SELECT pg_temp.go(1040); SELECT pg_temp.recover(customer) FROM u;
+SELECT pg_temp.go(1050);
+SELECT is(pg_temp.use(600, 'u10', 1000, 1050), 'charged 360', 'of usage with two freezes in it the rest is charged');
+SELECT is(pg_temp.use(600, 'u11', 1015, 1035), 'charged 300', 'also when it began and ended inside them');
+SELECT is(pg_temp.use(600, 'u12', 1012, 1018), 'was_frozen');
+SELECT is(pg_temp.use(600, 'u12', 1010, 1020), 'was_frozen', 'from the first instant to the last');
+SELECT is(pg_temp.use(600, 'u12', 1020, 1030), 'charged 600', 'between them all is charged');
+SELECT is(pg_temp.use(9007199254740992, 'u13', 1010, 1030), 'too_little', 'no product overflows');
+UPDATE reclaim.billing_accounts SET balance_micros = 9007199254740992 WHERE id = (SELECT account FROM u);
+SELECT is(pg_temp.use(9007199254740992, 'u13', -1000000 * 60, 1050), 'charged 9007196252393781', 'nor loses a micro, over a century');
+INSERT INTO reclaim.billing_freezes (billing_account_id, frozen_at, thawed_at)
+  SELECT account, pg_temp.at(1015), pg_temp.at(1025) FROM u UNION ALL SELECT account, pg_temp.at(1032), pg_temp.at(1033) FROM u;
+SELECT is(pg_temp.use(1000, 'u14', 1000, 1050), 'charged 500', 'freezes that overlap count once');
+SELECT is(pg_temp.use(1000, 'u15', 1012, 1024), 'was_frozen', 'and together');
+
+-- Calendar periods
+CREATE TEMP TABLE m AS SELECT gen_random_uuid() AS customer, gen_random_uuid() AS account;
+INSERT INTO reclaim.customer_customers (id) SELECT customer FROM m;
+INSERT INTO reclaim.billing_accounts (id, customer_id, balance_micros) SELECT account, customer, 1000000 FROM m;
+CREATE FUNCTION pg_temp.on_day(day text) RETURNS void LANGUAGE plpgsql
+AS $$ BEGIN PERFORM set_config('test.now', $1 || '+00', true); END $$;
+CREATE FUNCTION pg_temp.by_calendar(reference text, months smallint, first text) RETURNS text LANGUAGE sql AS $$
+  SELECT outcome || coalesce(' ' || (object->>'period') || ' ' || (object->>'anchor_day'), '')
+  FROM m, reclaim.billing_subscribe(account, 10, NULL, ($3 || '+00')::timestamptz, $1, $2) $$;
+CREATE FUNCTION pg_temp.days(reference text) RETURNS text LANGUAGE sql AS $$
+  SELECT string_agg(to_char(occurred_at AT TIME ZONE 'UTC', 'YY-MM-DD HH24:MI'), ', ' ORDER BY occurred_at)
+  FROM reclaim.billing_charges c JOIN reclaim.billing_subscriptions s ON s.id = c.subscription_id WHERE s.reference = $1 $$;
+CREATE FUNCTION pg_temp.due(reference text) RETURNS text LANGUAGE sql AS $$
+  SELECT to_char(next_charge_at AT TIME ZONE 'UTC', 'YY-MM-DD HH24:MI') || ' ' || anchor_day FROM reclaim.billing_subscriptions s
+  WHERE s.reference = $1 $$;
+UPDATE reclaim.billing_subscriptions SET status = 'ended', attempt_at = NULL;
+SET LOCAL TimeZone = 'Europe/Berlin'; -- whose clocks change in March and October
+SELECT pg_temp.on_day('2032-01-31 23:30');
+SELECT is(pg_temp.by_calendar('monthly', 1::smallint, '2032-01-31 23:30'), 'made month 31');
+SELECT is(pg_temp.by_calendar('monthly', 1::smallint, '2032-01-31 23:30'), 'again month 31');
+SELECT is(pg_temp.by_calendar('monthly', 12::smallint, '2032-01-31 23:30'), 'differs month 31');
+SELECT pg_temp.on_day('2032-05-02 00:00');
+SELECT is(pg_temp.run(), '4 0 0');
+SELECT is(pg_temp.days('monthly'), '32-01-31 23:30, 32-02-29 23:30, 32-03-31 23:30, 32-04-30 23:30', 'months begin on the anchored day, or on their last');
+SELECT is(pg_temp.due('monthly'), '32-05-31 23:30 31', 'in UTC, whatever the session’s time zone');
+SELECT pg_temp.on_day('2032-06-01 00:00'); SELECT is(pg_temp.run(), '1 0 0');
+SELECT pg_temp.on_day('2032-06-10 12:00'); SELECT pg_temp.freeze(customer) FROM m;
+SELECT pg_temp.on_day('2032-06-11 13:00'); SELECT pg_temp.recover(customer) FROM m;
+SELECT is(pg_temp.due('monthly'), '32-07-02 00:30 2', 'a freeze moves the next charge by its length, and the day with it');
+SELECT pg_temp.on_day('2032-08-03 00:00'); SELECT is(pg_temp.run(), '2 0 0');
+SELECT is(pg_temp.due('monthly'), '32-09-02 00:30 2', 'which months count from then on');
+-- Due before a freeze and charged after it, which then moves the one that follows.
+SELECT pg_temp.on_day('2032-09-03 00:00'); SELECT pg_temp.freeze(customer) FROM m;
+SELECT pg_temp.on_day('2032-10-18 00:00'); SELECT pg_temp.recover(customer) FROM m;
+SELECT is(pg_temp.run(), '1 0 0');
+SELECT is(pg_temp.due('monthly'), '32-11-16 00:30 16', 'by 45 days to the hour, though the clocks changed');
+SELECT pg_temp.on_day('2032-10-20 00:00'); SELECT pg_temp.freeze(customer) FROM m; SELECT pg_temp.recover(customer) FROM m;
+SELECT is(pg_temp.due('monthly'), '32-11-16 00:30 16', 'a freeze without length moves nothing');
+SELECT pg_temp.freeze(customer) FROM m;
+SELECT pg_temp.on_day('2032-11-10 00:00'); SELECT pg_temp.recover(customer) FROM m;
+SELECT is(pg_temp.due('monthly'), '32-12-07 00:30 7', 'recovery moves it by 21 days to the hour');
+SELECT is(pg_temp.by_calendar('yearly', 12::smallint, '2036-02-29 08:00'), 'made year 29');
+SELECT pg_temp.on_day('2040-12-01 00:00');
+SELECT isnt(pg_temp.run(), '0 0 0');
+SELECT is(pg_temp.days('yearly'), '36-02-29 08:00, 37-02-28 08:00, 38-02-28 08:00, 39-02-28 08:00, 40-02-29 08:00', 'years keep 29 February');
+SELECT is(pg_temp.by_calendar('in a freeze', 1::smallint, '2032-10-31 00:00'), 'made month 21', 'a first charge inside a freeze is moved by it');
+INSERT INTO reclaim.billing_subscriptions (billing_account_id, amount_micros, period_months, next_charge_at, reference)
+  SELECT account, 1, 1, '2036-12-31 01:00+00', 'in plain SQL' FROM m;
+SELECT is(pg_temp.due('in plain SQL'), '36-12-31 01:00 31', 'one that is inserted has its day');
+SELECT throws_ok($q$ INSERT INTO reclaim.billing_subscriptions (billing_account_id, amount_micros, period_months, period_seconds, next_charge_at)
+  SELECT account, 1, 1, 60, now() FROM m $q$, '23514', NULL, 'and no second period');
+SET LOCAL TimeZone = 'UTC';
 
 -- Rights
 SELECT is((SELECT count(*) FROM pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace

@@ -19,15 +19,15 @@ BEGIN
     IF v_outcome IN ('charged', 'again') THEN
       charged := charged + 1;
       s.tries := 0;
-      s.next_charge_at := reclaim.billing_next_charge(s.billing_account_id, s.next_charge_at, s.period_seconds);
+      s := reclaim.billing_next_charge(s);
     ELSIF v_outcome = 'was_frozen' THEN -- only if the history was rewritten: such a period is free
-      s.next_charge_at := s.next_charge_at + make_interval(secs => s.period_seconds);
+      s.next_charge_at := reclaim.billing_add_period(s, s.next_charge_at);
     ELSE
       refused := true;
       s.tries := s.tries + 1;
     END IF;
   END LOOP;
-  UPDATE reclaim.billing_subscriptions SET next_charge_at = s.next_charge_at, tries = s.tries,
+  UPDATE reclaim.billing_subscriptions SET next_charge_at = s.next_charge_at, anchor_day = s.anchor_day, tries = s.tries,
       trouble = CASE WHEN refused THEN v_outcome END,
       attempt_at = CASE WHEN refused THEN reclaim.now() + reclaim.billing_pause(s.tries)
                         WHEN v_open IS NULL OR s.next_charge_at < v_open THEN s.next_charge_at END

@@ -1,6 +1,7 @@
--- Why money may not be taken from an account for usage of that instant; null: it may. The account's row must be locked,
--- or the result may be out of date.
-CREATE OR REPLACE FUNCTION reclaim.billing_refusal(a reclaim.billing_accounts, p_occurred timestamptz) RETURNS text
+-- Why money may not be taken from an account for usage of that instant, or from p_started to it; null: it may. Usage with a
+-- length is refused when all of it lies inside freezes. The account's row must be locked, or the result may be out of date.
+CREATE OR REPLACE FUNCTION reclaim.billing_refusal(a reclaim.billing_accounts, p_occurred timestamptz,
+  p_started timestamptz DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
 AS $$
 BEGIN
@@ -13,6 +14,12 @@ BEGIN
   ELSIF 'account_frozen' = ANY (a.hold_reasons) AND NOT EXISTS (
       SELECT FROM reclaim.billing_freezes f WHERE f.billing_account_id = a.id AND f.thawed_at IS NULL) THEN
     RETURN 'frozen'; -- without a record since when
+  ELSIF p_started < p_occurred THEN
+    IF reclaim.billing_unfrozen_micros(a.id, p_started, p_occurred) > 0 THEN
+      RETURN NULL;
+    END IF;
+    RETURN CASE WHEN EXISTS (SELECT FROM reclaim.billing_freezes f WHERE f.billing_account_id = a.id AND f.thawed_at IS NULL
+      AND f.frozen_at < p_occurred) THEN 'frozen' ELSE 'was_frozen' END;
   END IF;
   RETURN (SELECT CASE WHEN f.thawed_at IS NULL THEN 'frozen' ELSE 'was_frozen' END FROM reclaim.billing_freezes f
     WHERE f.billing_account_id = a.id AND f.frozen_at <= p_occurred AND (f.thawed_at IS NULL OR p_occurred < f.thawed_at)
