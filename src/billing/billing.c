@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "api/db_request.h"
+#include "api/read.h"
 #include "base/metrics.h"
 #include "billing/input.h"
 
@@ -14,8 +15,8 @@ METRIC_COUNTER(charges, "reclaim_billing_charges_total", "Charges asked for, by 
 static const struct statement make_charge = {
     .name = "billing_charge",
     .sql = "SELECT outcome, object::text AS object FROM reclaim.billing_charge($1::uuid, $2::int8, $3::text,"
-           " $4::timestamptz)",
-    .params = 4,
+           " $4::timestamptz, NULL, $5::timestamptz)",
+    .params = 5,
     ANSWER,
 };
 
@@ -34,6 +35,22 @@ static const struct statement delete_account = {
     ANSWER,
 };
 
+static const struct statement adjust = {
+    .name = "billing_adjust",
+    .sql = "SELECT outcome, object::text AS object FROM reclaim.billing_adjust($1::uuid, $2::int8, $3::text, $4::text,"
+           " $5::uuid, $6::uuid)",
+    .params = 6,
+    ANSWER,
+};
+
+static const struct statement list_adjustments = {
+    .name = "billing_adjustments_page",
+    .sql = "SELECT outcome, object::text AS object"
+           " FROM reclaim.billing_adjustments_page($1::uuid, $2::uuid, $3::int8)",
+    .params = 3,
+    ANSWER,
+};
+
 static const struct statement check_balance = {
     .name = "billing_valid_balance",
     .sql = "SELECT outcome, object::text AS object FROM reclaim.billing_valid_balance($1::uuid, $2::int8)",
@@ -44,8 +61,8 @@ static const struct statement check_balance = {
 static const struct statement subscribe = {
     .name = "billing_subscribe",
     .sql = "SELECT outcome, object::text AS object FROM reclaim.billing_subscribe($1::uuid, $2::int8, $3::int8,"
-           " $4::timestamptz, $5::text)",
-    .params = 5,
+           " $4::timestamptz, $5::text, $6::int2)",
+    .params = 6,
     ANSWER,
 };
 
@@ -65,7 +82,8 @@ static const struct statement unsubscribe = {
 };
 
 const struct statement *const billing_statements[] = {
-    &make_charge, &show_account, &delete_account, &check_balance, &subscribe, &show_subscription, &unsubscribe,
+    &make_charge, &show_account,      &delete_account, &adjust, &list_adjustments, &check_balance,
+    &subscribe,   &show_subscription, &unsubscribe,
 };
 const size_t billing_statement_count = COUNT_OF(billing_statements);
 
@@ -77,14 +95,18 @@ static const struct outcome_reply {
 } outcome_replies[] = {
     {"charged", 201, NULL, NULL},
     {"made", 201, NULL, NULL},
+    {"adjusted", 201, NULL, NULL},
     {"again", 200, NULL, NULL},
     {"found", 200, NULL, NULL},
     {"differs", 409, "REFERENCE_USED", "This reference was used before, for something else."},
     {"unknown", 404, "ACCOUNT_NOT_FOUND", "There is no billing account with this id."},
     {"unsubscribed", 404, "SUBSCRIPTION_NOT_FOUND", "There is no subscription with this id."},
     {"future", 400, "INVALID_TIME", "occurred_at has not come yet; leave it out for now."},
+    {"backwards", 400, "INVALID_TIME", "started_at must not be later than occurred_at, which is now unless given."},
     {"past", 400, "INVALID_TIME", "first_charge_at lies more than 1000 periods back."},
     {"too_little", 402, "BALANCE_TOO_LITTLE", "The account's balance does not cover the amount."},
+    {"out_of_range", 409, "BALANCE_OUT_OF_RANGE",
+     "The balance would leave the range from -9007199254740992 to 9007199254740992."},
     {"frozen", 403, "ACCOUNT_FROZEN", "The account is frozen: usage from the freeze on is not charged."},
     {"was_frozen", 403, "USAGE_WHILE_FROZEN", "The account was frozen when this occurred: it is not charged."},
     {"held", 403, "ACCOUNT_FROZEN", "The account is on hold: nothing can be charged until that is lifted."},
@@ -123,6 +145,7 @@ void charge_handle(struct request *rq, const struct caller *caller, void *billin
     b->call.args[1] = pg_i64(in.amount_micros);
     b->call.args[2] = pg_text(in.reference);
     b->call.args[3] = pg_text_or_null(in.occurred_at);
+    b->call.args[4] = pg_text_or_null(in.started_at);
     start(b, billing);
 }
 
@@ -134,14 +157,51 @@ void account_show_handle(struct request *rq, const struct caller *caller, void *
         start(b, billing);
 }
 
+static struct pg_arg actor_id_of(const struct caller *caller)
+{
+    const char *id = caller->by_key ? caller->key_id : caller->user_id;
+    return pg_text_or_null(*id ? id : NULL);
+}
+
 void account_delete_handle(struct request *rq, const struct caller *caller, void *billing)
 {
     struct billing_request *b = request_about(rq, &delete_account);
     if (!b)
         return;
-    const char *actor_id = caller->by_key ? caller->key_id : caller->user_id;
-    b->call.args[1] = pg_text_or_null(*actor_id ? actor_id : NULL);
+    b->call.args[1] = actor_id_of(caller);
     b->call.args[2] = pg_text(rq->correlation_id);
+    start(b, billing);
+}
+
+void adjust_handle(struct request *rq, const struct caller *caller, void *billing)
+{
+    struct adjust_request in;
+    AUTO(fields) struct fields f = billing_fields(rq->arena, rq->body);
+    adjust_read(&f, &in);
+    if (fields_refuse(&f, rq))
+        return;
+    struct billing_request *b = request_about(rq, &adjust);
+    if (!b)
+        return;
+    b->call.args[1] = pg_i64(in.amount_micros);
+    b->call.args[2] = pg_text(in.reference);
+    b->call.args[3] = pg_text(in.reason);
+    b->call.args[4] = actor_id_of(caller);
+    b->call.args[5] = pg_text(rq->correlation_id);
+    start(b, billing);
+}
+
+void adjustments_list_handle(struct request *rq, const struct caller *caller, void *billing)
+{
+    (void)caller;
+    struct page page;
+    if (!page_read(rq, &page))
+        return;
+    struct billing_request *b = request_about(rq, &list_adjustments);
+    if (!b)
+        return;
+    b->call.args[1] = pg_text_or_null(page.after);
+    b->call.args[2] = pg_i64(page.limit);
     start(b, billing);
 }
 
@@ -175,9 +235,10 @@ void subscribe_handle(struct request *rq, const struct caller *caller, void *bil
     memcpy(b->id, in.account_id, sizeof b->id);
     b->call.args[0] = pg_text(b->id);
     b->call.args[1] = pg_i64(in.amount_micros);
-    b->call.args[2] = pg_i64(in.period_seconds);
+    b->call.args[2] = in.period_seconds ? pg_i64(in.period_seconds) : pg_null();
     b->call.args[3] = pg_text_or_null(in.first_charge_at);
     b->call.args[4] = pg_text_or_null(in.reference);
+    b->call.args[5] = in.period_months ? pg_i64(in.period_months) : pg_null();
     start(b, billing);
 }
 

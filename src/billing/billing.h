@@ -13,7 +13,12 @@ struct billing {
 void charge_handle(struct request *rq, const struct caller *caller, void *billing);
 void account_show_handle(struct request *rq, const struct caller *caller, void *billing);
 void account_delete_handle(struct request *rq, const struct caller *caller, void *billing);
+void adjust_handle(struct request *rq, const struct caller *caller, void *billing);
+void adjustments_list_handle(struct request *rq, const struct caller *caller, void *billing);
 void valid_balance_handle(struct request *rq, const struct caller *caller, void *billing);
+void accounts_list_handle(struct request *rq, const struct caller *caller, void *billing);
+void charges_list_handle(struct request *rq, const struct caller *caller, void *billing);
+void subscriptions_list_handle(struct request *rq, const struct caller *caller, void *billing);
 void subscribe_handle(struct request *rq, const struct caller *caller, void *billing);
 void subscription_show_handle(struct request *rq, const struct caller *caller, void *billing);
 void unsubscribe_handle(struct request *rq, const struct caller *caller, void *billing);
@@ -23,6 +28,8 @@ enum err subscriptions_charge_due(void *context, struct pg *pg, int64_t deadline
 
 extern const struct statement *const billing_statements[];
 extern const size_t billing_statement_count;
+extern const struct statement *const billing_list_statements[];
+extern const size_t billing_list_statement_count;
 extern const struct statement *const subscription_statements[];
 extern const size_t subscription_statement_count;
 

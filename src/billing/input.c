@@ -6,9 +6,11 @@
 #define REFERENCE_MESSAGE                                                                                              \
     "reference must be a text of 1 to 255 bytes without control characters, and not begin with \"sub:\"."
 #define PERIOD_MESSAGE                                                                                                 \
-    "Say either period, like \"30d\" or \"12h\", or period_seconds; from one second to 3650 days, in whole seconds."
+    "Say either period, which is \"month\", \"year\" or like \"30d\" or \"12h\", or period_seconds; from one second to "    \
+    "3650 days, in whole seconds."
 
 static bool is_reference(struct str s);
+static bool is_reason(struct str s);
 static bool is_period(struct str s);
 
 /* Of both requests: */
@@ -27,8 +29,23 @@ static const struct field charge_reference = {.name = "reference",
                                               .fits = is_reference,
                                               .code = "INVALID_REFERENCE",
                                               .message = REFERENCE_MESSAGE};
+static const struct field started_at = {
+    .name = "started_at", .fits = time_is_rfc3339, .code = "INVALID_TIME", .message = TIME_MESSAGE};
 static const struct field occurred_at = {
     .name = "occurred_at", .fits = time_is_rfc3339, .code = "INVALID_TIME", .message = TIME_MESSAGE};
+
+/* Of an adjustment: */
+static const struct field adjustment_amount = {
+    .name = "amount_micros",
+    .required = true,
+    .code = "INVALID_AMOUNT",
+    .message = "amount_micros must be a whole number from -9007199254740992 to 9007199254740992, and not 0."};
+static const struct field adjustment_reason = {.name = "reason",
+                                               .required = true,
+                                               .bytes_max = ADJUSTMENT_REASON_MAX,
+                                               .fits = is_reason,
+                                               .code = "INVALID_REASON",
+                                               .message = "reason must be a text of 1 to 1000 bytes."};
 
 /* Of a subscription: */
 static const struct field period = {
@@ -124,7 +141,22 @@ void charge_read(struct fields *f, struct charge_request *ret)
     read_account(f, ret->account_id);
     (void)field_integer(f, &amount, 1, AMOUNT_MOST, &ret->amount_micros);
     ret->reference = field_copy(f, &charge_reference);
+    ret->started_at = field_copy(f, &started_at);
     ret->occurred_at = field_copy(f, &occurred_at);
+}
+
+static bool is_reason(struct str s)
+{
+    return str_trim(s).len > 0;
+}
+
+void adjust_read(struct fields *f, struct adjust_request *ret)
+{
+    ret->amount_micros = 0;
+    if (field_integer(f, &adjustment_amount, -AMOUNT_MOST, AMOUNT_MOST, &ret->amount_micros) && ret->amount_micros == 0)
+        fields_fail(f, &adjustment_amount, "must not be 0");
+    ret->reference = field_copy(f, &charge_reference);
+    ret->reason = field_copy(f, &adjustment_reason);
 }
 
 /* Seconds, 0 for what is no period. */
@@ -135,26 +167,33 @@ static int64_t period_of(struct str s)
     return whole ? ms / 1000 : 0;
 }
 
-static bool is_period(struct str s)
+/* 0 for what is no period of the calendar. */
+static int64_t months_of(struct str s)
 {
-    return period_of(s) > 0;
+    return str_eq(s, STR("month")) ? 1 : str_eq(s, STR("year")) ? 12 : 0;
 }
 
-static void read_period(struct fields *f, int64_t *ret)
+static bool is_period(struct str s)
 {
-    struct str duration = field_text(f, &period);
-    bool in_seconds = field_integer(f, &period_seconds, 1, PERIOD_MOST_S, ret);
-    if (in_seconds == (duration.at != NULL))
+    return months_of(s) > 0 || period_of(s) > 0;
+}
+
+static void read_period(struct fields *f, struct subscribe_request *ret)
+{
+    struct str said = field_text(f, &period);
+    ret->period_seconds = ret->period_months = 0;
+    bool in_seconds = field_integer(f, &period_seconds, 1, PERIOD_MOST_S, &ret->period_seconds);
+    if (in_seconds == (said.at != NULL))
         fields_fail(f, &period, "or period_seconds must be there, and not both");
-    else if (!in_seconds)
-        *ret = period_of(duration);
+    else if (!in_seconds && (ret->period_months = months_of(said)) == 0)
+        ret->period_seconds = period_of(said);
 }
 
 void subscribe_read(struct fields *f, struct subscribe_request *ret)
 {
     read_account(f, ret->account_id);
     (void)field_integer(f, &amount, 1, AMOUNT_MOST, &ret->amount_micros);
-    read_period(f, &ret->period_seconds);
+    read_period(f, ret);
     ret->reference = field_copy(f, &subscription_reference);
     ret->first_charge_at = field_copy(f, &first_charge_at);
 }

@@ -295,6 +295,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {sessions_statements, sessions_statement_count},
         {sign_in_statements, sign_in_statement_count},
         {billing_statements, billing_statement_count},
+        {billing_list_statements, billing_list_statement_count},
         {subscription_statements, subscription_statement_count},
         {expiry_statements, expiry_statement_count},
         {cascade_statements, cascade_statement_count},

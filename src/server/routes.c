@@ -76,12 +76,22 @@ static void add_billing(struct routes *r, const struct routes_needs *needs)
 {
     struct billing *context = &r->billing;
     add_guarded(r, needs, METHOD_POST, "/v1/billing/charges", ADMITS_ADMIN | ADMITS_BILLING, charge_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/charges", ADMIN_READS | ADMITS_BILLING, charges_list_handle,
+                context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts", ADMIN_READS | ADMITS_BILLING, accounts_list_handle,
+                context);
     add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}", ADMIN_READS | ADMITS_BILLING, account_show_handle,
                 context);
     add_guarded(r, needs, METHOD_DELETE, "/v1/billing/accounts/{id}", ADMITS_ADMIN | ADMITS_BILLING,
                 account_delete_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}/valid-balance", ADMIN_READS | ADMITS_BILLING,
                 valid_balance_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/billing/accounts/{id}/adjustments", ADMITS_ADMIN | ADMITS_BILLING,
+                adjust_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}/adjustments", ADMIN_READS | ADMITS_BILLING,
+                adjustments_list_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/billing/subscriptions", ADMIN_READS | ADMITS_BILLING,
+                subscriptions_list_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/billing/subscriptions", ADMITS_ADMIN | ADMITS_BILLING, subscribe_handle,
                 context);
     add_guarded(r, needs, METHOD_GET, "/v1/billing/subscriptions/{id}", ADMIN_READS | ADMITS_BILLING,

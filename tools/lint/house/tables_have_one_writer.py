@@ -12,6 +12,7 @@ OWNERS = {
     "auth_cleanup_log": "recovery",
     "auth_cleanup_reasons": "recovery",
     "billing_accounts": "billing",
+    "billing_adjustments": "billing",
     "billing_charges": "billing",
     "billing_freezes": "billing",
     "billing_subscriptions": "billing",
