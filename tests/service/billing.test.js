@@ -5,12 +5,17 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
 import {
+  adjust,
   balanceOf,
   charge,
   chargesInsideFreezes,
   chargesOf,
   clockOf,
   deleteAccount,
+  listAccounts,
+  listAdjustments,
+  listCharges,
+  listSubscriptions,
   newReference,
   showAccount,
   showSubscription,
@@ -22,6 +27,7 @@ import { addBillingAccount, addCustomer, addKey, asKey, assertError, asUser, aud
 import { remove } from './lib/erasure.js';
 import { ops } from './lib/http.js';
 import { parseMetrics, valueOf } from './lib/prometheus.js';
+import { instantOf, microsOf } from './lib/billing-model.js';
 import { Stage, until } from './lib/stage.js';
 
 const stage = new Stage();
@@ -47,7 +53,7 @@ describe('POST /v1/billing/charges', () => {
     const { id, created_at, occurred_at, ...rest } = answer.json;
     assert.ok(id && created_at);
     assert.equal(occurred_at, created_at, 'without a time it occurred now');
-    assert.deepEqual(rest, { ...body, subscription_id: null, balance_after_micros: 700 });
+    assert.deepEqual(rest, { ...body, charged_micros: 300, started_at: null, subscription_id: null, balance_after_micros: 700 });
     assert.equal(await balanceOf(db, account), 700);
   });
 
@@ -143,6 +149,11 @@ describe('POST /v1/billing/charges', () => {
     ['INVALID_TIME', 'a time without a zone', { occurred_at: '2026-02-20T00:00:00' }],
     ['INVALID_TIME', 'a time of another type', { occurred_at: 1771545600 }],
     ['INVALID_TIME', 'a time that has not come', { occurred_at: '2999-01-01T00:00:00Z' }],
+    ['INVALID_TIME', 'usage that begins after its end', { started_at: '2026-01-01T00:00:01Z', occurred_at: '2026-01-01T00:00:00Z' }],
+    ['INVALID_TIME', 'usage that has not begun', { started_at: '2999-01-01T00:00:00Z' }],
+    ['INVALID_TIME', 'usage that ends in the future', { started_at: '2026-01-01T00:00:00Z', occurred_at: '9999-12-31T23:59:59Z' }],
+    ['INVALID_TIME', 'words for a beginning', { started_at: 'before' }],
+    ['INVALID_TIME', 'a beginning of another type', { started_at: 0 }],
   ];
   for (const [error, what, given] of wrong)
     it(`answers 400 ${error} to ${what}`, async () => {
@@ -213,6 +224,33 @@ describe('a freeze', () => {
     await freeze(server, customer.id);
     await recover(server, customer.id);
     assert.equal(await measured(), before + 1);
+  });
+
+  it('charges usage that it interrupted up to its beginning, also a call that it ended', async () => {
+    const { customer, account } = await addAccount({ balance: 10_000 });
+    const { json } = await freeze(server, customer.id);
+    const micros = microsOf(json.tm_deletion_scheduled);
+    const at = (ms) => instantOf(micros + BigInt(ms) * 1000n);
+    await until('half a second of freeze', async () => microsOf(await clockOf(db)) > micros + 500_000n);
+    const ended = await charge(server, chargeOf(account, 600, { started_at: at(-60_000), occurred_at: at(0) }));
+    assert.deepEqual([ended.status, ended.json.amount_micros, ended.json.charged_micros], [201, 600, 600], 'a call that the freeze ended');
+    const body = chargeOf(account, 1000, { started_at: at(-1000), occurred_at: at(500) });
+    const part = await charge(server, body);
+    assert.deepEqual([part.status, part.json.amount_micros, part.json.charged_micros, part.json.balance_after_micros], [201, 1000, 666, 8734]);
+    assert.equal(part.json.started_at, body.started_at);
+    const again = await charge(server, body);
+    assert.equal(again.status, 200);
+    assert.deepEqual(again.json, part.json);
+    for (const other of [{ amount_micros: 666 }, { started_at: undefined }, { started_at: at(-999) }, { occurred_at: at(499) }])
+      assertError(await charge(server, { ...body, ...other }), 409, 'REFERENCE_USED');
+    assertError(await charge(server, chargeOf(account, 600, { started_at: at(0), occurred_at: at(500) })), 403, 'ACCOUNT_FROZEN');
+    assertError(await charge(server, chargeOf(account, 600, { started_at: at(100), occurred_at: at(100) })), 403, 'ACCOUNT_FROZEN');
+    assert.equal((await charge(server, chargeOf(account, 1, { started_at: at(-100), occurred_at: at(-100) }))).json.charged_micros, 1, 'usage without a length');
+    assert.equal((await charge(server, chargeOf(account, 1000, { started_at: '1970-01-01T00:00:00Z', occurred_at: at(1) }))).json.charged_micros, 999, 'rounded down');
+    await recover(server, customer.id);
+    assertError(await charge(server, chargeOf(account, 600, { started_at: at(0), occurred_at: at(500) })), 403, 'USAGE_WHILE_FROZEN');
+    assert.equal((await charge(server, { ...chargeOf(account, 1000, { started_at: at(-1000), occurred_at: at(500) }) })).json.charged_micros, 666, 'as much as before');
+    assert.equal(await balanceOf(db, account), 10_000 - 600 - 666 - 1 - 999 - 666);
   });
 
   it('remembers each of several freezes', async () => {
@@ -385,6 +423,109 @@ describe('accounts', () => {
     assertError(await validBalance(server, randomUUID(), 1), 404, 'ACCOUNT_NOT_FOUND');
   });
 
+  it('are listed, by customer or all, page by page', async () => {
+    const { customer, account } = await addAccount();
+    const second = await addBillingAccount(db, customer, { balance: 5 });
+    const ids = [account.id, second.id].sort();
+    const one = await listAccounts(server, `?customer_id=${customer.id}&limit=1`);
+    assert.equal(one.status, 200, one.body);
+    assert.deepEqual([one.json.items.map(({ id }) => id), one.json.next], [[ids[0]], ids[0]]);
+    const two = await listAccounts(server, `?customer_id=${customer.id}&limit=1&after=${one.json.next}`);
+    assert.deepEqual([two.json.items.map(({ id }) => id), two.json.next], [[ids[1]], null]);
+    assert.deepEqual(two.json.items[0], (await showAccount(server, ids[1])).json);
+    assert.deepEqual((await listAccounts(server, `?customer_id=${randomUUID()}`)).json, { items: [], next: null });
+    const all = await listAccounts(server, '?limit=200');
+    assert.ok(ids.every((id) => all.json.items.some((item) => item.id === id)));
+    assertError(await listAccounts(server, '?customer_id=mine'), 400, 'INVALID_ID');
+    assertError(await listAccounts(server, '?after=mine'), 400, 'INVALID_ID');
+    assertError(await listAccounts(server, '?limit=0'), 400, 'INVALID_LIMIT');
+  });
+
+  it('have their charges listed in the order of time, and their subscriptions', async () => {
+    const { account } = await addAccount();
+    const times = ['2026-01-03T00:00:00Z', '2026-01-01T00:00:00Z', '2026-01-02T00:00:00Z', '2026-01-02T00:00:00Z', '2026-01-02T00:00:00Z'];
+    for (const occurred_at of times) assert.equal((await charge(server, chargeOf(account, 1, { occurred_at }))).status, 201);
+    const found = [];
+    for (let next = ''; next !== null; ) {
+      const page = await listCharges(server, `?billing_account_id=${account.id}&limit=2${next && `&after=${next}`}`);
+      assert.equal(page.status, 200, page.body);
+      assert.ok(page.json.items.length <= 2);
+      found.push(...page.json.items);
+      next = page.json.next;
+    }
+    assert.deepEqual(found.map(({ occurred_at }) => occurred_at.slice(0, 10)), ['2026-01-01', '2026-01-02', '2026-01-02', '2026-01-02', '2026-01-03']);
+    assert.equal(new Set(found.map(({ id }) => id)).size, 5);
+    const all = await listCharges(server, `?limit=200`);
+    assert.equal(all.status, 200, all.body);
+    assert.deepEqual((await listCharges(server, `?billing_account_id=${account.id}&after=${randomUUID()}`)).json, { items: [], next: null });
+    const { json: subscription } = await subscribe(server, { billing_account_id: account.id, amount_micros: 1, period: 'month', first_charge_at: '2999-01-31T00:00:00Z' });
+    assert.deepEqual([subscription.period, subscription.period_seconds, subscription.anchor_day], ['month', null, 31]);
+    assert.deepEqual((await listSubscriptions(server, `?billing_account_id=${account.id}`)).json, { items: [subscription], next: null });
+    assert.equal((await listSubscriptions(server)).status, 200);
+    assertError(await listCharges(server, '?billing_account_id=7'), 400, 'INVALID_ID');
+    assertError(await listSubscriptions(server, '?billing_account_id=7'), 400, 'INVALID_ID');
+  });
+
+  it('are adjusted once a reference, whatever holds them, and it is in the audit', async () => {
+    const { customer, account } = await addAccount({ balance: 100 });
+    const body = { amount_micros: 50, reference: newReference(), reason: 'paid by hand' };
+    const first = await adjust(server, account.id, body);
+    assert.equal(first.status, 201, first.body);
+    const { id, created_at, actor_id, ...rest } = first.json;
+    assert.ok(id && created_at);
+    assert.equal(actor_id, null);
+    assert.deepEqual(rest, { ...body, billing_account_id: account.id, actor: 'admin', balance_after_micros: 150 });
+    const again = await adjust(server, account.id, body);
+    assert.equal(again.status, 200, again.body);
+    assert.deepEqual(again.json, first.json);
+    const other = await addAccount();
+    assertError(await adjust(server, other.account.id, body), 409, 'REFERENCE_USED');
+    assertError(await adjust(server, account.id, { ...body, amount_micros: -50 }), 409, 'REFERENCE_USED');
+    assertError(await adjust(server, account.id, { ...body, reason: 'another' }), 409, 'REFERENCE_USED');
+    assert.equal(await balanceOf(db, account), 150);
+    await freeze(server, customer.id);
+    const debt = await adjust(server, account.id, { amount_micros: -200, reference: newReference(), reason: 'charged back' });
+    assert.deepEqual([debt.status, debt.json.balance_after_micros], [201, -50], 'frozen accounts are adjusted too, and may owe');
+    await recover(server, customer.id);
+    assertError(await charge(server, chargeOf(account, 1)), 402, 'BALANCE_TOO_LITTLE');
+    const page = await listAdjustments(server, account.id, '?limit=1');
+    assert.deepEqual(page.json, { items: [first.json], next: id });
+    assert.deepEqual((await listAdjustments(server, account.id, `?limit=1&after=${id}`)).json, { items: [debt.json], next: null });
+    const audit = (await auditOf(db, customer)).filter(({ action }) => action === 'adjust_billing_account');
+    assert.equal(audit.length, 2, 'one row for each that was booked');
+    await Promise.all(Array.from({ length: 12 }, () => adjust(server, account.id, { amount_micros: 7, reference: `${body.reference}-all`, reason: 'at once' })));
+    assert.equal(await balanceOf(db, account), -43);
+  });
+
+  it('are adjusted within bounds, for a reason, and not once they are deleted', async () => {
+    const { customer, account } = await addAccount({ balance: 100 });
+    const body = (given) => ({ amount_micros: 1, reference: newReference(), reason: 'why', ...given });
+    for (const [error, given] of [
+      ['INVALID_AMOUNT', { amount_micros: 0 }],
+      ['INVALID_AMOUNT', { amount_micros: 1.5 }],
+      ['INVALID_AMOUNT', { amount_micros: undefined }],
+      ['INVALID_REFERENCE', { reference: undefined }],
+      ['INVALID_REFERENCE', { reference: 'sub:x' }],
+      ['INVALID_REASON', { reason: undefined }],
+      ['INVALID_REASON', { reason: '  ' }],
+      ['INVALID_REASON', { reason: 'x'.repeat(1001) }],
+      ['INVALID_REASON', { reason: 7 }],
+    ])
+      assertError(await adjust(server, account.id, body(given)), 400, error);
+    assertError(await adjust(server, account.id, 'nonsense'), 400, 'INVALID_BODY');
+    assertError(await adjust(server, 'mine', body()), 400, 'INVALID_ID');
+    assertError(await adjust(server, randomUUID(), body()), 404, 'ACCOUNT_NOT_FOUND');
+    assertError(await listAdjustments(server, randomUUID()), 404, 'ACCOUNT_NOT_FOUND');
+    assertError(await adjust(server, account.id, body({ amount_micros: 9007199254740992 })), 409, 'BALANCE_OUT_OF_RANGE');
+    assert.equal((await adjust(server, account.id, body({ amount_micros: -9007199254740992 }))).status, 201);
+    assertError(await adjust(server, account.id, body({ amount_micros: -101 })), 409, 'BALANCE_OUT_OF_RANGE');
+    await db.query('update reclaim.billing_accounts set balance_micros = 9223372036854775807 where id = $1', [account.id]);
+    assertError(await adjust(server, account.id, body()), 409, 'BALANCE_OUT_OF_RANGE');
+    assert.equal((await remove(server, customer.id)).status, 200);
+    assertError(await adjust(server, account.id, body()), 403, 'ACCOUNT_DELETED');
+    assert.deepEqual(await db.query(`select from reclaim.billing_adjustments where billing_account_id = $1 and reason <> ''`, [account.id]), [], 'reasons are cleared');
+  });
+
   it('are the business of admins alone', async () => {
     const { customer, account } = await addAccount();
     const key = await addKey(stage, db, customer);
@@ -402,6 +543,11 @@ describe('accounts', () => {
         await subscribe(server, { billing_account_id: account.id, amount_micros: 1, period: '1d' }, headers),
         await showSubscription(server, randomUUID(), headers),
         await unsubscribe(server, randomUUID(), headers),
+        await adjust(server, account.id, { amount_micros: 1, reference: newReference(), reason: 'mine' }, headers),
+        await listAdjustments(server, account.id, '', headers),
+        await listAccounts(server, '', headers),
+        await listCharges(server, '', headers),
+        await listSubscriptions(server, '', headers),
       ])
         assert.equal(answer.status, status, answer.body);
     assert.equal(await balanceOf(db, account), 1_000_000);

@@ -22,6 +22,12 @@ export const subscribe = (server, body, headers) => ask(server, 'POST', '/v1/bil
 export const showSubscription = (server, id, headers) => ask(server, 'GET', `/v1/billing/subscriptions/${id}`, undefined, headers);
 export const unsubscribe = (server, id, headers) => ask(server, 'DELETE', `/v1/billing/subscriptions/${id}`, undefined, headers);
 
+export const adjust = (server, id, body, headers) => ask(server, 'POST', `/v1/billing/accounts/${id}/adjustments`, body, headers);
+export const listAdjustments = (server, id, query = '', headers) => ask(server, 'GET', `/v1/billing/accounts/${id}/adjustments${query}`, undefined, headers);
+export const listAccounts = (server, query = '', headers) => ask(server, 'GET', `/v1/billing/accounts${query}`, undefined, headers);
+export const listCharges = (server, query = '', headers) => ask(server, 'GET', `/v1/billing/charges${query}`, undefined, headers);
+export const listSubscriptions = (server, query = '', headers) => ask(server, 'GET', `/v1/billing/subscriptions${query}`, undefined, headers);
+
 export const newReference = (name = 'usage') => `${name}-${randomBytes(6).toString('hex')}`;
 
 /** The database's clock, which billing uses. */
@@ -37,9 +43,10 @@ export const chargesOf = (db, account) =>
     [account.id],
   );
 
-/** Charges for time in which their account was frozen: there must be none. */
+/** Charges for time in which their account was frozen, of usage without a length: there must be none. */
 export const chargesInsideFreezes = (db) =>
   db.query(
     `select c.* from reclaim.billing_charges c join reclaim.billing_freezes f using (billing_account_id)
-     where c.occurred_at >= f.frozen_at and (f.thawed_at is null or c.occurred_at < f.thawed_at)`,
+     where (c.started_at is null or c.started_at = c.occurred_at)
+       and c.occurred_at >= f.frozen_at and (f.thawed_at is null or c.occurred_at < f.thawed_at)`,
   );
