@@ -1,17 +1,18 @@
-// Billing under random charges, freezes, recoveries, holds, retries and crashes, compared with a model that uses only
-// the API's replies: balances equal the sum of charges, no usage inside a freeze is charged, none from before is lost,
-// nothing is charged twice, and subscriptions are charged once for each period that is not frozen. ROUNDS times 500
-// steps, chosen by SEED.
+// Billing under random charges, adjustments, freezes and recoveries (over the API and in plain SQL), holds, retries and
+// crashes, compared with a model that uses only the replies: balances equal the sum of adjustments and charges, no usage
+// inside a freeze is charged, none from before is lost, usage that a freeze interrupts is charged in proportion, nothing is
+// charged twice, and subscriptions are charged once for each period that is not frozen, and by the calendar. ROUNDS times
+// 500 steps, chosen by SEED. Then the calendar over years, by a clock of the test.
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { describe, it } from 'node:test';
 
-import { Account, instantOf, microsOf, scheduleOf } from '../service/lib/billing-model.js';
-import { charge, chargesInsideFreezes, showAccount, subscribe, unsubscribe, validBalance } from '../service/lib/billing.js';
+import { Account, instantOf, microsOf, monthsLater, scheduleOf } from '../service/lib/billing-model.js';
+import { adjust, charge, chargesInsideFreezes, showAccount, subscribe, unsubscribe, validBalance } from '../service/lib/billing.js';
 import { addCustomer, env, freeze, recover } from '../service/lib/customers.js';
 import { Cluster } from '../service/lib/postgres.js';
-import { serve } from '../service/lib/reclaim.js';
+import { run, serve } from '../service/lib/reclaim.js';
 import { pause, stageOf, until } from '../service/lib/stage.js';
 
 const steps = 500 * Number(process.env.ROUNDS ?? 3);
@@ -40,7 +41,6 @@ class World {
     world.cluster = await Cluster.create(t);
     world.db = await world.cluster.database(t);
     world.servers = [await world.#start(), await world.#start()];
-    await world.db.query('create table public.credits (id uuid primary key, account uuid, amount bigint)');
     return world;
   }
 
@@ -149,15 +149,35 @@ class Life {
     const amount_micros = 1 + this.random(400);
     const body = { amount_micros, reference: this.reference(), ...(mark ? { occurred_at: instantOf(mark.at) } : {}) };
     const frozenNow = this.frozen !== null;
-    const [status, error] = account.expected(amount_micros, { frozenNow, frozenThen: mark ? this.frozenAt(mark) : frozenNow && 'now' });
+    await this.assertCharge(account, body, account.expected(amount_micros, { frozenNow, frozenThen: mark ? this.frozenAt(mark) : frozenNow && 'now' }));
+  }
+
+  /** Usage with a length, between two marks: with freezes in it, or inside one. */
+  async span() {
+    if (this.marks.length < 2) return this.charge();
+    const account = this.pick(this.accounts);
+    const amount_micros = 1 + this.random(400);
+    const [started, ended] = [this.pick(this.marks.slice(-60)).at, this.pick(this.marks.slice(-60)).at].sort((a, b) => (a < b ? -1 : 1));
+    if (started === ended) return this.charge();
+    // Sometimes exactly as long as a freeze, or up to one.
+    const freezes = [...(await this.learnFreezes(account)), ...(this.frozen === null ? [] : [{ from: this.frozen, to: null }])];
+    const one = this.random(4) === 0 && freezes.length > 0 && this.pick(freezes);
+    const usage = one ? { started: this.random(2) ? one.from : one.from - 5000n, ended: this.random(2) && one.to !== null ? one.to : one.from } : { started, ended };
+    if (usage.started >= usage.ended) return this.charge();
+    const body = { amount_micros, reference: this.reference(), started_at: instantOf(usage.started), occurred_at: instantOf(usage.ended) };
+    await this.assertCharge(account, body, account.expectedPart(amount_micros, { ...usage, freezes }));
+  }
+
+  async assertCharge(account, body, [status, error, charged]) {
     const answer = await this.send(account, body);
     if (status === 201) {
       assert.ok([200, 201].includes(answer.status), `${JSON.stringify(body)}: expected a charge, got ${answer.status} ${answer.body}`);
-      assert.equal(answer.json.amount_micros, amount_micros);
-      if (mark) assert.equal(answer.json.occurred_at, body.occurred_at);
-      account.charges.set(body.reference, { amount: amount_micros, occurred_at: answer.json.occurred_at });
+      const { amount_micros, charged_micros, started_at, occurred_at } = answer.json;
+      assert.deepEqual([amount_micros, charged_micros, started_at], [body.amount_micros, charged, body.started_at ?? null], JSON.stringify(body));
+      if (body.occurred_at) assert.equal(occurred_at, body.occurred_at);
+      account.charges.set(body.reference, { amount: amount_micros, charged, started_at, occurred_at });
     } else {
-      assert.deepEqual([answer.status, answer.json?.error], [status, error], JSON.stringify({ body, marks: mark && this.frozenAt(mark), answer: answer.body }));
+      assert.deepEqual([answer.status, answer.json?.error], [status, error], JSON.stringify({ body, answer: answer.body }));
       account.refused.push(body);
     }
   }
@@ -167,27 +187,54 @@ class Life {
     const account = this.pick(this.accounts);
     const all = [...account.charges];
     if (all.length === 0) return;
-    const [reference, { amount, occurred_at }] = this.pick(all);
-    const odd = this.random(3) === 0 ? 1 : 0;
-    const answer = await this.send(account, { reference, amount_micros: amount + odd, ...(this.random(2) ? { occurred_at } : {}) });
+    const [reference, { amount, charged, started_at, occurred_at }] = this.pick(all);
+    const odd = this.random(3) === 0;
+    const asked = { reference, amount_micros: amount, ...(started_at ? { started_at } : {}), ...(this.random(2) ? { occurred_at } : {}) };
+    const other = started_at && this.random(2) ? { started_at: undefined } : { amount_micros: amount + 1 };
+    const answer = await this.send(account, { ...asked, ...(odd ? other : {}) });
     assert.equal(answer.status, odd ? 409 : 200, answer.body);
+    if (!odd) assert.equal(answer.json.charged_micros, charged);
   }
 
+  /** Over the API, or as another program does it. Returns since when it is frozen. */
   async freeze() {
-    const answer = await this.world.ask(this.random, (server) => freeze(server, this.customer.id));
-    assert.equal(answer.status, 200, answer.body);
-    if (this.frozen === null) this.frozen = microsOf(answer.json.tm_deletion_scheduled);
-    else assert.equal(microsOf(answer.json.tm_deletion_scheduled), this.frozen, 'frozen again is frozen as before');
-    return answer;
+    let since;
+    if (this.random(3) === 0) {
+      this.done.freezesInSql = (this.done.freezesInSql ?? 0) + 1;
+      await this.setStatus('frozen');
+      [{ since }] = await this.world.sql(() =>
+        this.world.db.query('select reclaim.rfc3339(tm_deletion_scheduled) as since from reclaim.customer_customers where id = $1', [this.customer.id]),
+      );
+    } else {
+      const answer = await this.world.ask(this.random, (server) => freeze(server, this.customer.id));
+      assert.equal(answer.status, 200, answer.body);
+      since = answer.json.tm_deletion_scheduled;
+    }
+    if (this.frozen === null) this.frozen = microsOf(since);
+    else assert.equal(microsOf(since), this.frozen, 'frozen again is frozen as before');
   }
 
   async recover() {
     const after = await this.world.now();
-    const answer = await this.world.ask(this.random, (server) => recover(server, this.customer.id));
-    // 404: the reply to the first try was lost.
-    assert.ok([200, 404].includes(answer.status), answer.body);
+    if (this.random(3) === 0) await this.setStatus('active');
+    else {
+      const answer = await this.world.ask(this.random, (server) => recover(server, this.customer.id));
+      // 404: the reply to the first try was lost.
+      assert.ok([200, 404].includes(answer.status), answer.body);
+    }
     this.freezes.push({ from: this.frozen, after, before: await this.world.now() });
     this.frozen = null;
+  }
+
+  /** In a session whose clocks change in spring and autumn. */
+  async setStatus(status) {
+    await this.world.sql(() =>
+      this.world.db.query(
+        `with zone as materialized (select set_config('timezone', 'America/New_York', true))
+         update reclaim.customer_customers set status = $2 from zone where id = $1 and status <> $2`,
+        [this.customer.id, status],
+      ),
+    );
   }
 
   /** Charges concurrent with a freeze or recovery: each counts as before or after it. */
@@ -214,22 +261,21 @@ class Life {
       assert.ok(at >= since, 'it occurred when it was charged');
       if (freezing) assert.ok(at < this.frozen, `charged at ${at}, frozen since ${this.frozen}`);
       else assert.ok(at > this.freezes.at(-1).after, 'not before recovery began');
-      account.charges.set(body.reference, { amount: body.amount_micros, occurred_at: answer.json.occurred_at });
+      account.charges.set(body.reference, { amount: body.amount_micros, charged: body.amount_micros, started_at: null, occurred_at: answer.json.occurred_at });
     }
   }
 
-  async fill() {
+  /** Adds to the balance, or takes off it; a debt is possible, and refuses charges. */
+  async adjust() {
     const account = this.pick(this.accounts);
-    const amount = this.random(2000);
-    const id = randomUUID();
-    await this.world.sql(() =>
-      this.world.db.query(
-        `with one as (insert into public.credits values ($1, $2, $3) on conflict do nothing returning account, amount)
-         update reclaim.billing_accounts a set balance_micros = balance_micros + one.amount from one where a.id = one.account`,
-        [id, account.id, amount],
-      ),
-    );
-    account.filled += amount;
+    const amount_micros = this.random(4) === 0 ? -1 - this.random(500) : 1 + this.random(2000);
+    const body = { amount_micros, reference: this.reference(), reason: 'of the test' };
+    for (const statuses of [[200, 201], [200]]) {
+      const answer = await this.world.ask(this.random, (server) => adjust(server, account.id, body));
+      assert.ok(statuses.includes(answer.status), answer.body);
+      assert.equal(answer.json.amount_micros, amount_micros);
+    }
+    account.adjustments.set(body.reference, amount_micros);
   }
 
   /** Sets or releases a hold of another kind; not on accounts with subscriptions, so that their schedule is known. */
@@ -253,26 +299,33 @@ class Life {
 
   async subscribe() {
     const account = this.accounts.find(({ subscribes }) => subscribes);
-    if (this.frozen !== null || account.subscriptions.length >= 4) return;
-    const first = await this.world.now();
-    const [period, amount] = [1 + this.random(2), 1 + this.random(9)];
-    const body = { billing_account_id: account.id, amount_micros: amount, period: `${period}s`, first_charge_at: instantOf(first), reference: this.reference() };
+    if (this.frozen !== null || account.subscriptions.length >= 6) return;
+    const now = await this.world.now();
+    const amount = 1 + this.random(9);
+    const months = this.random(2) ? this.pick([1, 12]) : 0;
+    const seconds = 1 + this.random(2);
+    // By the calendar it began in the past, so that its next charge is due in a few seconds.
+    const soon = now + BigInt(this.random(20_000_000));
+    const first = months ? monthsLater(soon, -months * (1 + this.random(5)), this.random(4) === 0 ? 31 : new Date(Number(soon / 1000n)).getUTCDate()) : now;
+    const period = months ? (months === 1 ? 'month' : 'year') : `${seconds}s`;
+    const body = { billing_account_id: account.id, amount_micros: amount, period, first_charge_at: instantOf(first), reference: this.reference() };
     const answer = await this.world.ask(this.random, (server) => subscribe(server, body));
     assert.ok([200, 201].includes(answer.status), answer.body);
-    account.subscriptions.push({ id: answer.json.id, first, period: BigInt(period) * 1000000n, amount });
+    account.subscriptions.push({ id: answer.json.id, first, period: months ? { months } : BigInt(seconds) * 1000000n, amount });
   }
 
   async step() {
     const kinds = [
-      [36, 'charge'],
-      [26, 'late'],
+      [25, 'charge'],
+      [20, 'late'],
+      [15, 'span'],
       [10, 'repeat'],
       [9, 'turn'],
       [5, 'race'],
-      [5, 'fill'],
+      [6, 'adjust'],
       [2, 'hold'],
       [5, 'look'],
-      [2, 'subscribe'],
+      [3, 'subscribe'],
     ];
     let n = this.random(100);
     const [, kind] = kinds.find(([weight]) => (n -= weight) < 0);
@@ -285,10 +338,11 @@ class Life {
 
   /** The API does not report when a freeze ended: the time in the database must agree with the observed ones. */
   async learnFreezes(account) {
-    const rows = await this.world.db.query(
-      'select reclaim.rfc3339(frozen_at) as frozen, reclaim.rfc3339(thawed_at) as thawed from reclaim.billing_freezes where billing_account_id = $1 order by frozen_at',
+    const rows = await this.world.sql(() => this.world.db.query(
+      `select reclaim.rfc3339(frozen_at) as frozen, reclaim.rfc3339(thawed_at) as thawed from reclaim.billing_freezes
+       where billing_account_id = $1 and thawed_at is not null order by frozen_at`,
       [account.id],
-    );
+    ));
     assert.deepEqual(rows.map(({ frozen }) => microsOf(frozen)), this.freezes.map(({ from }) => from), 'every freeze is remembered, at the instant that was told');
     return rows.map(({ frozen, thawed }, n) => {
       const to = microsOf(thawed);
@@ -309,12 +363,14 @@ class Life {
         assert.equal(amount, subscription.amount);
         return microsOf(at);
       });
-    const owed = scheduleOf(subscription.first, subscription.period, freezes, await this.world.now());
-    await until('every period charged, and the one that is now under way', async () => (await charged()).length > owed.length);
+    const { due } = scheduleOf(subscription.first, subscription.period, freezes, await this.world.now());
+    await until('every period charged', async () => (await charged()).length >= due.length);
     const ended = await this.world.ask(this.random, (server) => unsubscribe(server, subscription.id));
     assert.equal(ended.json.status, 'ended');
     const all = await charged();
-    assert.deepEqual(all, scheduleOf(subscription.first, subscription.period, freezes, await this.world.now()).slice(0, all.length));
+    const { due: expected, next } = scheduleOf(subscription.first, subscription.period, freezes, await this.world.now());
+    assert.deepEqual(all, expected.slice(0, all.length));
+    assert.equal(microsOf(ended.json.next_charge_at), expected[all.length] ?? next, 'the next charge is the one that follows');
     return all.length;
   }
 
@@ -331,12 +387,15 @@ class Life {
       }
       await this.learnFreezes(account);
       const rows = await this.world.db.query(
-        `select reference, amount_micros::int as amount, reclaim.rfc3339(occurred_at) as occurred_at from reclaim.billing_charges
+        `select reference, amount_micros::int as amount, charged_micros::int as charged, reclaim.rfc3339(started_at) as started_at,
+           reclaim.rfc3339(occurred_at) as occurred_at from reclaim.billing_charges
          where billing_account_id = $1 and subscription_id is null`,
         [account.id],
       );
-      const found = new Map(rows.map(({ reference, amount, occurred_at }) => [reference, { amount, occurred_at }]));
+      const found = new Map(rows.map(({ reference, ...row }) => [reference, row]));
       assert.deepEqual([...found].sort(), [...account.charges].sort(), 'what was answered was charged, and nothing else');
+      const adjusted = await this.world.db.query('select reference, amount_micros::int as amount from reclaim.billing_adjustments where billing_account_id = $1', [account.id]);
+      assert.deepEqual(adjusted.map(({ reference, amount }) => [reference, amount]).sort(), [...account.adjustments].sort(), 'and so were adjustments');
       const [{ balance_micros }] = await this.world.db.query('select balance_micros from reclaim.billing_accounts where id = $1', [account.id]);
       assert.equal(Number(balance_micros), account.balance - subscribed, 'the balance is what the charges left');
     }
@@ -386,5 +445,83 @@ describe(`money, ${steps} steps, seed ${seed}`, () => {
       await server.withoutConnections();
       await server.stop();
     }
+  });
+});
+
+describe(`the calendar, ${steps} steps, seed ${seed}`, () => {
+  it('charges each month and year once, on its day, whatever is frozen', async (t) => {
+    const cluster = await Cluster.create(t);
+    const db = await cluster.database(t);
+    assert.equal((await run(t, ['migrate'], { database: db })).code, 0);
+    const random = randomFrom(seed + 1);
+    const start = microsOf('2027-01-28T00:00:00.000000Z');
+    let now = start;
+    const freezes = [];
+    const subscriptions = [];
+    // The test's clock, and a session whose clocks change in spring and autumn.
+    await db.query('create table public.clock (at timestamptz)');
+    await db.query('insert into public.clock values (now())');
+    await db.query(`create or replace function reclaim.now() returns timestamptz language sql stable as 'select at from public.clock'`);
+    const go = async (to) => {
+      now = to;
+      await db.query(`update public.clock set at = $1`, [instantOf(now)]);
+    };
+    await go(start);
+    const customer = await addCustomer(db, { owner: false, email: '' });
+    const account = randomUUID();
+    await db.query('insert into reclaim.billing_accounts (id, customer_id, balance_micros) values ($1, $2, 1000000000)', [account, customer.id]);
+    const setStatus = (status) =>
+      db.query(
+        `with zone as materialized (select set_config('timezone', 'Europe/Berlin', true))
+         update reclaim.customer_customers set status = $2 from zone where id = $1`,
+        [customer.id, status],
+      );
+    let frozen = null;
+    for (let step = 0; step < steps; step++) {
+      const kind = random(10);
+      if (kind < 4) await go(now + BigInt(1 + random(20 * 86_400)) * 1_000_000n + BigInt(random(1_000_000)));
+      else if (kind < 6) {
+        if (frozen === null) frozen = now;
+        else {
+          freezes.push({ from: frozen, to: now });
+          frozen = null;
+        }
+        await setStatus(frozen === null ? 'active' : 'frozen');
+      } else if (kind < 9) await db.query('select reclaim.billing_charge_due(100)');
+      else if (subscriptions.length < 12 && frozen === null) {
+        const months = random(4) ? 1 : 12;
+        const first = monthsLater(now, 0, 1 + random(31));
+        const [{ outcome, id }] = await db.query(
+          `select outcome, object->>'id' as id from reclaim.billing_subscribe($1, 1, null, $2, null, $3::smallint)`,
+          [account, instantOf(first), months],
+        );
+        assert.equal(outcome, 'made');
+        // A first charge that lies inside freezes is moved by them.
+        let at = first;
+        for (const { from, to } of freezes) if (at >= from && at < to) at += to - from;
+        subscriptions.push({ id, first: at, made: now, period: { months } });
+      }
+    }
+    if (frozen !== null) {
+      await setStatus('active');
+      freezes.push({ from: frozen, to: now });
+    }
+    for (let left = true; left; ) [{ left }] = await db.query('select charged > 0 as left from reclaim.billing_charge_due(100)');
+    let charges = 0;
+    for (const { id, first: asked, made, period } of subscriptions) {
+      // Freezes that began before the first charge move it, too.
+      let first = asked;
+      for (const { from, to } of freezes) if (from >= made && first >= from) first += to - from;
+      const { due, next } = scheduleOf(first, period, freezes, now);
+      const rows = await db.query('select reclaim.rfc3339(occurred_at) as at from reclaim.billing_charges where subscription_id = $1 order by occurred_at', [id]);
+      assert.deepEqual(rows.map(({ at }) => at), due.map(instantOf));
+      const [row] = await db.query('select reclaim.rfc3339(next_charge_at) as next from reclaim.billing_subscriptions where id = $1', [id]);
+      assert.equal(row.next, instantOf(next));
+      charges += due.length;
+    }
+    const [{ balance }] = await db.query('select balance_micros::int as balance from reclaim.billing_accounts where id = $1', [account]);
+    assert.equal(balance, 1_000_000_000 - charges);
+    assert.ok(charges > steps / 10, `${charges} charges prove little`);
+    t.diagnostic(JSON.stringify({ steps, charges, freezes: freezes.length, years: Number((now - start) / 86_400_000_000n) / 365 }));
   });
 });

@@ -5,28 +5,63 @@ export const microsOf = (instant) => BigInt(Date.parse(`${instant.slice(0, 19)}Z
 export const instantOf = (micros) =>
   new Date(Number(micros / 1000n)).toISOString().replace(/\.\d+Z/, `.${String(micros % 1000000n).padStart(6, '0')}Z`);
 
+const dayMicros = 86_400_000_000n;
+const dayOf = (micros) => new Date(Number(micros / 1000n)).getUTCDate();
+
+/** So many calendar months later, in UTC: on that day of the month, or the last of a shorter one. */
+export function monthsLater(micros, months, day) {
+  const from = new Date(Number(micros / 1000n));
+  const [year, month] = [from.getUTCFullYear(), from.getUTCMonth() + months];
+  const last = new Date(Date.UTC(year, month + 1, 0)).getUTCDate();
+  return BigInt(Date.UTC(year, month, Math.min(day, last))) * 1000n + (micros % dayMicros);
+}
+
 /**
- * The instants at which a subscription is charged, up to and including `until`: a period is time that is not frozen.
+ * The instants at which a subscription is charged, up to and including `until`, and the next. A period in microseconds is
+ * time that is not frozen; one of `months` ends on the day of the month on which the subscription began, unless freezes
+ * move it, after which their day counts.
  */
 export function scheduleOf(first, period, freezes, until) {
   const due = [];
-  for (let at = first; at <= until; ) {
-    due.push(at);
+  let day = dayOf(first);
+  const after = (at) => {
+    const behind = freezes.filter((freeze) => freeze.from > at && freeze.to > freeze.from);
+    if (period.months) {
+      let next = monthsLater(at, period.months, day);
+      for (const { from, to } of behind) {
+        if (next < from) break;
+        next += to - from;
+        day = dayOf(next);
+      }
+      return next;
+    }
     let left = period;
-    for (const { from, to } of freezes.filter((freeze) => freeze.from > at)) {
+    for (const { from, to } of behind) {
       if (at + left < from) break;
       left -= from - at;
       at = to;
     }
-    at += left;
-  }
-  return due;
+    return at + left;
+  };
+  let at = first;
+  for (; at <= until; at = after(at)) due.push(at);
+  return { due, next: at };
+}
+
+/** How much of the time between two instants lies outside freezes, which may overlap; `to` null: it lasts. */
+export function unfrozen(started, ended, freezes) {
+  const edges = [started, ended, ...freezes.flatMap(({ from, to }) => [from, to ?? ended])].filter((at) => at >= started && at <= ended).sort((a, b) => (a < b ? -1 : 1));
+  let free = 0n;
+  for (let n = 1; n < edges.length; n++)
+    if (!freezes.some(({ from, to }) => from <= edges[n - 1] && (to === null || to >= edges[n]) && edges[n] > edges[n - 1])) free += edges[n] - edges[n - 1];
+  return free;
 }
 
 /** One account, with the state expected from the replies. */
 export class Account {
   holds = false; // for another reason than a freeze
-  charges = new Map(); // reference: { amount, occurred_at }
+  charges = new Map(); // reference: { amount, charged, started_at, occurred_at }
+  adjustments = new Map(); // reference: amount
   refused = []; // requests that charged nothing
   subscriptions = []; // { id, first, period, amount }
 
@@ -37,7 +72,8 @@ export class Account {
   }
 
   get balance() {
-    return [...this.charges.values()].reduce((sum, { amount }) => sum - amount, this.filled);
+    const adjusted = [...this.adjustments.values()].reduce((sum, amount) => sum + amount, this.filled);
+    return [...this.charges.values()].reduce((sum, { charged }) => sum - charged, adjusted);
   }
 
   /** The expected result of a charge for usage that occurred while the customer was `frozen` or not. */
@@ -45,6 +81,16 @@ export class Account {
     if (this.holds) return [403, 'ACCOUNT_FROZEN'];
     if (frozenThen) return [403, frozenThen === 'now' && frozenNow ? 'ACCOUNT_FROZEN' : 'USAGE_WHILE_FROZEN'];
     if (!this.subscribes && amount > this.balance) return [402, 'BALANCE_TOO_LITTLE'];
-    return [201];
+    return [201, null, amount];
+  }
+
+  /** The same for usage with a length: it is charged for its part outside freezes, rounded down. */
+  expectedPart(amount, { started, ended, freezes }) {
+    if (this.holds) return [403, 'ACCOUNT_FROZEN'];
+    const free = unfrozen(started, ended, freezes);
+    if (free === 0n) return [403, freezes.some(({ from, to }) => to === null && from < ended) ? 'ACCOUNT_FROZEN' : 'USAGE_WHILE_FROZEN'];
+    const charged = Number((BigInt(amount) * free) / (ended - started));
+    if (!this.subscribes && charged > 0 && charged > this.balance) return [402, 'BALANCE_TOO_LITTLE'];
+    return [201, null, charged];
   }
 }

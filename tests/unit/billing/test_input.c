@@ -99,6 +99,13 @@ static void a_charge_is_read_as_it_was_sent(void **state)
     assert_int_equal(
         read_charge(arena, STR("{" ACCOUNT ",\"amount_micros\":1,\"reference\":\"r\",\"occurred_at\":null}"), &in), OK);
     assert_null(in.occurred_at);
+    assert_null(in.started_at);
+    assert_int_equal(read_charge(arena,
+                                 STR("{" ACCOUNT ",\"amount_micros\":1,\"reference\":\"r\","
+                                     "\"started_at\":\"2026-03-18T12:00:00Z\"}"),
+                                 &in),
+                     OK);
+    assert_string_equal(in.started_at, "2026-03-18T12:00:00Z");
 }
 
 static void a_charge_that_is_none_is_refused_by_its_first_problem(void **state)
@@ -146,30 +153,35 @@ static void a_reference_has_255_bytes_at_most(void **state)
     }
 }
 
-static void a_subscription_has_one_period_of_whole_seconds(void **state)
+static void a_subscription_has_one_period_of_whole_seconds_or_of_the_calendar(void **state)
 {
     (void)state;
     static const struct {
         const char *period;
-        int64_t seconds; /* 0: refused */
+        int64_t seconds, months; /* both 0: refused */
     } all[] = {
-        {"\"period\":\"30d\"", 2592000},
-        {"\"period\":\"1s\"", 1},
-        {"\"period\":\"2000ms\"", 2},
-        {"\"period_seconds\":60", 60},
-        {"\"period_seconds\":315360000", 315360000},
-        {"\"period\":null,\"period_seconds\":60", 0},
-        {"\"period_seconds\":315360001", 0},
-        {"\"period_seconds\":0", 0},
-        {"\"period_seconds\":-1", 0},
-        {"\"period_seconds\":1.5", 0},
-        {"\"period\":\"1500ms\"", 0},
-        {"\"period\":\"0\"", 0},
-        {"\"period\":\"3651d\"", 0},
-        {"\"period\":\"month\"", 0},
-        {"\"period\":30", 0},
-        {"\"period\":\"30d\",\"period_seconds\":2592000", 0},
-        {"\"else\":1", 0},
+        {"\"period\":\"30d\"", 2592000, 0},
+        {"\"period\":\"1s\"", 1, 0},
+        {"\"period\":\"2000ms\"", 2, 0},
+        {"\"period_seconds\":60", 60, 0},
+        {"\"period_seconds\":315360000", 315360000, 0},
+        {"\"period\":null,\"period_seconds\":60", 0, 0},
+        {"\"period_seconds\":315360001", 0, 0},
+        {"\"period_seconds\":0", 0, 0},
+        {"\"period_seconds\":-1", 0, 0},
+        {"\"period_seconds\":1.5", 0, 0},
+        {"\"period\":\"1500ms\"", 0, 0},
+        {"\"period\":\"0\"", 0, 0},
+        {"\"period\":\"3651d\"", 0, 0},
+        {"\"period\":\"month\"", 0, 1},
+        {"\"period\":\"year\"", 0, 12},
+        {"\"period\":\"Month\"", 0, 0},
+        {"\"period\":\"months\"", 0, 0},
+        {"\"period\":\"1month\"", 0, 0},
+        {"\"period\":\"month\",\"period_seconds\":60", 0, 0},
+        {"\"period\":30", 0, 0},
+        {"\"period\":\"30d\",\"period_seconds\":2592000", 0, 0},
+        {"\"else\":1", 0, 0},
     };
     AUTO(arena) struct arena *arena = arena_new(1024, 65536);
     for (size_t i = 0; i < COUNT_OF(all); i++) {
@@ -178,11 +190,36 @@ static void a_subscription_has_one_period_of_whole_seconds(void **state)
         (void)snprintf(body, sizeof body, "{" ACCOUNT ",\"amount_micros\":5,%s}", all[i].period);
         AUTO(fields) struct fields f = billing_fields(arena, str_of(body));
         subscribe_read(&f, &in);
-        assert_int_equal(f.err, all[i].seconds ? OK : ERR_INPUT);
-        if (f.err)
+        assert_int_equal(f.err, all[i].seconds || all[i].months ? OK : ERR_INPUT);
+        if (f.err) {
             assert_string_equal(f.code, "INVALID_PERIOD");
-        else
-            assert_int_equal(in.period_seconds, all[i].seconds);
+            continue;
+        }
+        assert_int_equal(in.period_seconds, all[i].seconds);
+        assert_int_equal(in.period_months, all[i].months);
+    }
+}
+
+static void an_adjustment_has_an_amount_a_reference_and_a_reason(void **state)
+{
+    (void)state;
+    static const char *const all[][2] = {
+        {"[]", "INVALID_BODY"},
+        {"{}", "INVALID_AMOUNT"},
+        {"{\"amount_micros\":0}", "INVALID_AMOUNT"},
+        {"{\"amount_micros\":-9007199254740993}", "INVALID_AMOUNT"},
+        {"{\"amount_micros\":-1}", "INVALID_REFERENCE"},
+        {"{\"amount_micros\":-1,\"reference\":\"sub:r\"}", "INVALID_REFERENCE"},
+        {"{\"amount_micros\":-1,\"reference\":\"r\"}", "INVALID_REASON"},
+        {"{\"amount_micros\":-1,\"reference\":\"r\",\"reason\":\" \"}", "INVALID_REASON"},
+        {"{\"amount_micros\":-9007199254740992,\"reference\":\"r\",\"reason\":\"why\"}", ""},
+    };
+    AUTO(arena) struct arena *arena = arena_new(1024, 65536);
+    for (size_t i = 0; i < COUNT_OF(all); i++) {
+        struct adjust_request in;
+        AUTO(fields) struct fields f = billing_fields(arena, str_of(all[i][0]));
+        adjust_read(&f, &in);
+        assert_string_equal(f.err ? f.code : "", all[i][1]);
     }
 }
 
@@ -194,7 +231,8 @@ int main(void)
         cmocka_unit_test(a_charge_is_read_as_it_was_sent),
         cmocka_unit_test(a_charge_that_is_none_is_refused_by_its_first_problem),
         cmocka_unit_test(a_reference_has_255_bytes_at_most),
-        cmocka_unit_test(a_subscription_has_one_period_of_whole_seconds),
+        cmocka_unit_test(a_subscription_has_one_period_of_whole_seconds_or_of_the_calendar),
+        cmocka_unit_test(an_adjustment_has_an_amount_a_reference_and_a_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
