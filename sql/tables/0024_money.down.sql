@@ -11,3 +11,4 @@ ALTER TABLE reclaim.billing_subscriptions DROP CONSTRAINT subscription_has_one_p
   DROP COLUMN period_months, DROP COLUMN anchor_day, ALTER COLUMN period_seconds SET NOT NULL;
 ALTER TABLE reclaim.billing_charges DROP COLUMN started_at, DROP COLUMN charged_micros;
 DROP TABLE reclaim.billing_adjustments;
+ALTER TABLE reclaim.installation DROP COLUMN freeze_limit;

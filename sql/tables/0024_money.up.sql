@@ -36,4 +36,7 @@ DROP FUNCTION IF EXISTS reclaim.billing_subscribe(uuid, bigint, bigint, timestam
 -- Calendar periods need the whole subscription.
 DROP FUNCTION IF EXISTS reclaim.billing_next_charge(uuid, timestamptz, bigint);
 
+-- How often a customer may freeze itself in 30 days; null: as often as it likes.
+ALTER TABLE reclaim.installation ADD COLUMN freeze_limit integer;
+
 REVOKE ALL ON ALL TABLES IN SCHEMA reclaim FROM PUBLIC;

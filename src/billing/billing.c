@@ -82,8 +82,8 @@ static const struct statement unsubscribe = {
 };
 
 const struct statement *const billing_statements[] = {
-    &make_charge, &show_account,      &delete_account, &adjust, &list_adjustments, &check_balance,
-    &subscribe,   &show_subscription, &unsubscribe,
+    &make_charge,   &show_account, &delete_account,    &adjust,      &list_adjustments,
+    &check_balance, &subscribe,    &show_subscription, &unsubscribe,
 };
 const size_t billing_statement_count = COUNT_OF(billing_statements);
 

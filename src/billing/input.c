@@ -6,7 +6,8 @@
 #define REFERENCE_MESSAGE                                                                                              \
     "reference must be a text of 1 to 255 bytes without control characters, and not begin with \"sub:\"."
 #define PERIOD_MESSAGE                                                                                                 \
-    "Say either period, which is \"month\", \"year\" or like \"30d\" or \"12h\", or period_seconds; from one second to "    \
+    "Say either period, which is \"month\", \"year\" or like \"30d\" or \"12h\", or period_seconds; from one second "  \
+    "to "                                                                                                              \
     "3650 days, in whole seconds."
 
 static bool is_reference(struct str s);

@@ -10,14 +10,14 @@
 METRIC_COUNTER(changes, "reclaim_customer_changes_total", "Changes asked for, by outcome.", "action", "outcome");
 METRIC_COUNTER(swept, "reclaim_customer_changes_swept_total",
                "Changes whose consequences were written late: their writer's triggers had not fired.");
+METRIC_GAUGE(frozen_again, "reclaim_customers_frozen_again",
+             "Customers that were frozen three times or more in the last 30 days, as the leader saw it last.");
 METRIC_HISTOGRAM(to_billing, "reclaim_freeze_billing_seconds",
                  "From a freeze's first write until its commit, which freezes billing.", metric_seconds);
 
-static const char *const outcomes[] = {[CHANGE_DONE] = "done",
-                                       [CHANGE_UNCHANGED] = "unchanged",
-                                       [CHANGE_UNKNOWN] = "unknown",
-                                       [CHANGE_REFUSED] = "refused",
-                                       [CHANGE_BY_ADMIN] = "by_admin"};
+static const char *const outcomes[] = {
+    [CHANGE_DONE] = "done",       [CHANGE_UNCHANGED] = "unchanged", [CHANGE_UNKNOWN] = "unknown",
+    [CHANGE_REFUSED] = "refused", [CHANGE_BY_ADMIN] = "by_admin",   [CHANGE_TOO_OFTEN] = "too_often"};
 
 int64_t customer_change_known_ns(int64_t committed_ns)
 {
@@ -39,6 +39,8 @@ static enum err read_outcome(const struct pg_call *row, struct arena *arena, str
     for (size_t i = 0; i < COUNT_OF(outcomes); i++)
         if (str_eq(outcome, str_of(outcomes[i]))) {
             ret->outcome = i;
+            if (ret->outcome == CHANGE_TOO_OFTEN)
+                return str_to_i64(pg_get(row, 0, 1), 1, INT32_MAX, &ret->wait_s) ? ERR_DATABASE : OK;
             ret->object = arena_copy(arena, pg_get(row, 0, 1));
             if (!ret->object.at)
                 ret->object = brief;
@@ -69,6 +71,15 @@ enum err customer_change(struct pg *pg, const char *customer_id, enum customer_e
         histogram_observe(&to_billing, (double)(ret->committed_ns - writing_ns) / 1e9);
     if (e != ERR_CONFLICT)
         counter_add(&changes, 1, event_action(event), e ? "failed" : outcomes[ret->outcome]);
+    return e;
+}
+
+enum err customers_count_frozen_again(struct pg *pg, int64_t deadline_ns)
+{
+    struct pg_call call = {.ask = &customers_read_frozen_again};
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    if (!e)
+        gauge_set(&frozen_again, (double)pg_get_i64(&call, 0, 0));
     return e;
 }
 

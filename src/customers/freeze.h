@@ -19,10 +19,12 @@ struct changed {
         CHANGE_DONE,
         CHANGE_UNCHANGED,
         CHANGE_UNKNOWN,
-        CHANGE_REFUSED,  /* not possible from its state */
-        CHANGE_BY_ADMIN, /* an administrator froze it: its owner may not recover it */
+        CHANGE_REFUSED,   /* not possible from its state */
+        CHANGE_BY_ADMIN,  /* an administrator froze it: its owner may not recover it */
+        CHANGE_TOO_OFTEN, /* its owner has frozen it as often as RECLAIM_FREEZE_LIMIT allows */
     } outcome;
     struct str object;    /* the customer object, as JSON, of the arena; with the first two */
+    int64_t wait_s;       /* with CHANGE_TOO_OFTEN */
     int64_t committed_ns; /* when the commit had returned */
 };
 
@@ -38,6 +40,8 @@ int64_t customer_change_known_ns(int64_t committed_ns);
 struct pg_call customer_log(const char *customer_id, const char *action, const struct actor *actor,
                             const char *outcome);
 
+/* On the leader: counts the customers that are frozen and recovered in a cycle, for the metric. */
+enum err customers_count_frozen_again(struct pg *pg, int64_t deadline_ns) MUST_CHECK;
 /* On the leader: writes the consequences of changes that were noted, but not followed (reclaim.customer_sweep). */
 enum err customers_sweep(void *context, struct pg *pg, int64_t deadline_ns);
 

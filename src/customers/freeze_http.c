@@ -1,5 +1,7 @@
 #include "customers/freeze_http.h"
 
+#include <inttypes.h>
+
 struct change_request {
     struct db_request db;
     struct customers *context;
@@ -41,6 +43,7 @@ static void answer(struct db_request *db)
 {
     struct change_request *c = OWNER_OF(db, struct change_request, db);
     struct request *rq = db->rq;
+    struct str wait;
     switch (c->changed.outcome) {
     case CHANGE_DONE:
     case CHANGE_UNCHANGED:
@@ -54,6 +57,15 @@ static void answer(struct db_request *db)
     case CHANGE_BY_ADMIN:
         reply_refuse(rq, 403, "FROZEN_BY_ADMIN",
                      "An administrator froze this account. Only an administrator can recover it.");
+        return;
+    case CHANGE_TOO_OFTEN:
+        wait = arena_printf(rq->arena, "%" PRId64, c->changed.wait_s);
+        if (wait.at)
+            reply_header(rq, "Retry-After", wait.at);
+        reply_refuse(
+            rq, 429, "FROZEN_TOO_OFTEN",
+            "This account was frozen and recovered too often within 30 days. Wait as long as Retry-After says, "
+            "or ask an administrator to delete it.");
         return;
     case CHANGE_REFUSED:
         if (c->event == CUSTOMER_RECOVERS)

@@ -89,6 +89,16 @@ const struct statement customer_read_reminder = {
     .columns = "email:text effective:text expires_us:int8 frozen_by:text",
 };
 
+/* Hours, not days: those of a session's time zone are not all as long. */
+const struct statement customers_read_frozen_again = {
+    .name = "customers_read_frozen_again",
+    .sql = "SELECT pg_catalog.count(*) AS customers FROM (SELECT FROM reclaim.customer_log"
+           " WHERE created_at > pg_catalog.now() - interval '720 hours' AND action = 'freeze' AND outcome = 'done'"
+           " GROUP BY customer_id HAVING pg_catalog.count(*) >= 3) f",
+    .params = 0,
+    .columns = "customers:int8",
+};
+
 const struct statement customers_prune_log = {
     .name = "customers_prune_log",
     .sql = "DELETE FROM reclaim.customer_log WHERE (id, created_at) IN (SELECT id, created_at FROM reclaim.customer_log"
@@ -119,10 +129,11 @@ const struct statement login_find_proof = {
 };
 
 const struct statement *const customers_statements[] = {
-    &customer_take_turn,  &customer_make_change,   &customers_sweep_notes, &customer_write_log,
-    &customer_show,       &customer_show_to_admin, &customers_list,        &customer_read_mail,
-    &customers_prune_log, &customer_read_reminder, &login_find_user,       &login_find_proof,
-    &anonymise_read,      &anonymise_clear,        &columns_list,          &columns_check,
-    &column_decide,
+    &customer_take_turn,     &customer_make_change, &customers_sweep_notes,
+    &customer_write_log,     &customer_show,        &customer_show_to_admin,
+    &customers_list,         &customer_read_mail,   &customers_prune_log,
+    &customer_read_reminder, &login_find_user,      &login_find_proof,
+    &anonymise_read,         &anonymise_clear,      &columns_list,
+    &columns_check,          &column_decide,        &customers_read_frozen_again,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

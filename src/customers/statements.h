@@ -21,6 +21,7 @@ extern const struct statement customers_list;
 extern const struct statement customer_read_mail;     /* $1 id → status email effective frozen_by */
 extern const struct statement customer_read_reminder; /* $1 id, $2 schedule → email effective expires_us frozen_by */
 extern const struct statement customers_prune_log;    /* $1 retention in ms */
+extern const struct statement customers_read_frozen_again; /* → customers */
 /* $1 normalised address → id (null: unknown) hash may_sign_in second_factor (null: cannot be read) */
 extern const struct statement login_find_user;
 extern const struct statement login_find_proof; /* $1 user id → hash (null: the phrase is the proof) */

@@ -54,9 +54,10 @@ static const struct statement read_demo = {
 /* Only what differs is written: every start and every reload comes here. */
 static const struct statement note_settings = {
     .name = "installation_note_settings",
-    .sql = "UPDATE reclaim.installation SET grace = $1::int8 * interval '1 millisecond', mails = $2::bool"
-           " WHERE (grace, mails) IS DISTINCT FROM ($1::int8 * interval '1 millisecond', $2::bool)",
-    .params = 2,
+    .sql = "UPDATE reclaim.installation SET grace = $1::int8 * interval '1 millisecond', mails = $2::bool,"
+           " freeze_limit = $3::int4 WHERE (grace, mails, freeze_limit)"
+           " IS DISTINCT FROM ($1::int8 * interval '1 millisecond', $2::bool, $3::int4)",
+    .params = 3,
     .columns = "",
 };
 
@@ -228,9 +229,11 @@ enum err database_note_demo(struct pg *pg, bool demo, struct why *why)
     return e ? why_set(why, e, "cannot note whether this is a demonstration (%s %s)", err_name(e), call.sqlstate) : OK;
 }
 
-enum err database_note_settings(struct pg *pg, int64_t grace_ms, bool mails, int64_t deadline_ns)
+enum err database_note_settings(struct pg *pg, int64_t grace_ms, bool mails, int64_t freeze_limit, int64_t deadline_ns)
 {
-    struct pg_call call = {.ask = &note_settings, .args = {pg_i64(grace_ms), pg_text(mails ? "true" : "false")}};
+    struct pg_call call = {.ask = &note_settings,
+                           .args = {pg_i64(grace_ms), pg_text(mails ? "true" : "false"),
+                                    freeze_limit > 0 ? pg_i64(freeze_limit) : pg_null()}};
     return pg_ask(pg, &call, deadline_ns);
 }
 

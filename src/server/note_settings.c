@@ -10,17 +10,18 @@ struct settings_note {
     struct job job;
     int64_t grace_ms;
     bool mails;
+    int64_t freeze_limit;
 };
 
 static enum err note_settings(struct job *job, struct pg *pg)
 {
     const struct settings_note *n = OWNER_OF(job, struct settings_note, job);
-    return database_note_settings(pg, n->grace_ms, n->mails, job->deadline_ns);
+    return database_note_settings(pg, n->grace_ms, n->mails, n->freeze_limit, job->deadline_ns);
 }
 
 static void log_failure(enum err e)
 {
-    log_error("RECLAIM_GRACE could not be recorded in the database: reload again", F_STR("error", err_name(e)));
+    log_error("settings could not be recorded in the database: reload again", F_STR("error", err_name(e)));
 }
 
 static void settings_noted(struct job *job, enum err e)
@@ -30,7 +31,7 @@ static void settings_noted(struct job *job, enum err e)
     free(OWNER_OF(job, struct settings_note, job));
 }
 
-void note_settings_soon(struct pool *pool, int64_t grace_ms, bool mails)
+void note_settings_soon(struct pool *pool, int64_t grace_ms, bool mails, int64_t freeze_limit)
 {
     struct settings_note *n = calloc(1, sizeof *n);
     if (!n) {
@@ -39,7 +40,8 @@ void note_settings_soon(struct pool *pool, int64_t grace_ms, bool mails)
     }
     *n = (struct settings_note){.job = {note_settings, settings_noted, clock_ns() + DATABASE_DEADLINE_NS, NULL},
                                 .grace_ms = grace_ms,
-                                .mails = mails};
+                                .mails = mails,
+                                .freeze_limit = freeze_limit};
     enum err e = pool_submit(pool, &n->job);
     if (e)
         settings_noted(&n->job, e);

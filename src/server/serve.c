@@ -179,7 +179,7 @@ static void reload(struct app *app)
     } else {
         if (app->lanes) /* otherwise opening the database records them */
             note_settings_soon(lanes_pool(app->lanes, LANE_BACKGROUND), settings_now(app)->grace_ms,
-                               post_has_provider(app->post));
+                               post_has_provider(app->post), settings_now(app)->freeze_limit);
         log_info("settings reloaded");
     }
 }
@@ -269,7 +269,8 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
     enum err e = limits_prune(pg, &tiers, deadline_ns);
     if (e || (e = database_make_partitions(pg, deadline_ns)) || (e = cleanup_purge_codes(pg, deadline_ns)) ||
         (e = cleanup_prune_reasons(pg, s->audit_retention_ms, deadline_ns)) ||
-        (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)) || (e = sessions_prune(pg, deadline_ns)))
+        (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)) || (e = sessions_prune(pg, deadline_ns)) ||
+        (e = customers_count_frozen_again(pg, deadline_ns)))
         return e;
     if ((e = gate_ended_prune(&app->gate_ended, pg, deadline_ns)) ||
         (e = audit_prune(pg, s->audit_retention_ms, deadline_ns)) ||
@@ -328,7 +329,8 @@ static enum err bring_database_up(struct app *app, struct why *why)
     if (e || (e = pg_require_direct(pg, why)) || (e = bring_schema_up(app, pg, why)) ||
         (e = database_claim(pg, &app->keys.fingerprint, why)))
         return e;
-    if ((e = database_note_settings(pg, s->grace_ms, post_has_provider(app->post), clock_ns() + DATABASE_DEADLINE_NS)))
+    if ((e = database_note_settings(pg, s->grace_ms, post_has_provider(app->post), s->freeze_limit,
+                                    clock_ns() + DATABASE_DEADLINE_NS)))
         return why_set(why, e, "cannot record the settings in reclaim.installation (%s)", err_name(e));
     if ((e = database_check_statements(pg, &app->orphans, why)) ||
         (e = database_note_ownership(pg, s->ownership.at, s->ownership.count, why)) ||

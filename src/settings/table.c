@@ -137,6 +137,10 @@ const struct setting settings_rows[] = {
      .reloadable = true,
      .help = "When more customers than this, and more than 5 % of all, became due since the last expiry pass, no pass "
              "deletes any until `reclaim expire --confirm N`."},
+    {DELETION, ROW("FREEZE_LIMIT", threshold, freeze_limit, int64_t), .min = 1, .max = 1000, .standard = "off",
+     .reloadable = true,
+     .help = "How often customers can freeze themselves within 30 days; then `POST /auth/unregister` is answered 429. "
+             "Administrators and plain SQL are not limited. Recorded in the database when a server starts."},
     {DELETION, ROW("REMINDERS", durations, reminders, struct setting_durations), .min = 1000, .max = 315360000000,
      .items_max = 16, .standard = "7d,1d", .reloadable = true,
      .help =

@@ -1,6 +1,7 @@
 -- Freezes or recovers a customer, for its owner or an administrator: writes the row, the triggers write what follows. Outcomes:
 -- done; unchanged; unknown; refused (not possible from its state); by_admin (an administrator froze it, its owner may not
--- recover it). What changes nothing is written to the audit too.
+-- recover it); too_often (its owner has frozen it as often as installation.freeze_limit allows; the object is the number of
+-- seconds to wait). What changes nothing is written to the audit too.
 --
 -- An administrator who freezes what its owner has frozen takes the freeze over: the date stays, the owner may not recover it.
 CREATE OR REPLACE FUNCTION reclaim.customer_change(p_id uuid, p_change text, p_actor text, p_actor_id uuid, p_correlation_id uuid,
@@ -12,9 +13,25 @@ DECLARE
   v_by_owner boolean := reclaim.freezer(p_actor) = 'owner';
   v_customer reclaim.customer_customers;
   v_told text;
+  v_limit integer;
+  v_wait integer;
 BEGIN
   -- Before the row, so that call set-ups, which take it in share mode, do not starve the change.
   PERFORM pg_advisory_xact_lock(1919247213, reclaim.customer_turn(p_id));
+  IF v_by_owner AND p_change = 'freeze' THEN
+    v_limit := (SELECT freeze_limit FROM reclaim.installation);
+    IF v_limit IS NOT NULL THEN
+      SELECT f.seconds INTO v_wait FROM reclaim.customer_freezes(p_id, true, v_limit) f
+        WHERE f.count >= v_limit AND EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.id = p_id AND c.status = 'active');
+    END IF;
+    IF v_wait IS NOT NULL THEN
+      INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, outcome, correlation_id)
+        VALUES (p_id, p_change, p_actor, p_actor_id, 'too_often', p_correlation_id);
+      outcome := 'too_often';
+      object := v_wait;
+      RETURN;
+    END IF;
+  END IF;
   PERFORM reclaim.change_by(p_actor, p_actor_id, p_correlation_id, p_reason);
   -- Twice: a change in plain SQL, which takes no turn, may be committed between the update, which then finds nothing to do, and
   -- the lock.

@@ -13,6 +13,7 @@ DECLARE
   v_active uuid[] := '{}';
   v_gone uuid[] := '{}';
   v_calling uuid[];
+  v_remaining jsonb; -- on the accounts of customers that are deleted
 BEGIN
   FOREACH v_note IN ARRAY p_notes LOOP
     CASE v_note.change
@@ -23,6 +24,9 @@ BEGIN
     END CASE;
   END LOOP;
   v_calling := v_frozen;
+  IF v_gone <> '{}' THEN
+    v_remaining := reclaim.billing_remaining(v_gone);
+  END IF;
   PERFORM reclaim.billing_follow_customers(v_frozen, v_active, v_gone);
   IF v_gone <> '{}' THEN
     PERFORM reclaim.revoke_keys(v_gone);
@@ -45,9 +49,9 @@ BEGIN
     INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)
       SELECT n.version, 'customer_' || CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'recover' THEN 'recovered' ELSE 'deleted' END,
         n.customer_id, CASE WHEN n.change <> 'delete' THEN reclaim.customer_object(c)::jsonb
-          WHEN n.removed THEN n.object
-          ELSE reclaim.customer_object_deleted(c.id, c.billing_account_id, c.tm_deletion_scheduled, c.tm_create, c.tm_update,
-            c.tm_delete) END
+          ELSE CASE WHEN n.removed THEN n.object ELSE reclaim.customer_object_deleted(c.id, c.billing_account_id,
+              c.tm_deletion_scheduled, c.tm_create, c.tm_update, c.tm_delete) END
+            || jsonb_build_object('remaining_balance_micros', v_remaining -> n.customer_id::text) END
       FROM note n LEFT JOIN reclaim.customer_customers c ON c.id = n.customer_id WHERE n.change NOT IN ('moved', 'insert', 'import')
   ), logged AS (
     INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, actor_role, outcome, correlation_id, detail)
