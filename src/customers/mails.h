@@ -4,14 +4,12 @@
 #define CUSTOMERS_MAILS_H
 
 #include "customers/state.h"
+#include "customers/texts.h"
 #include "mail/mail.h"
 
-/* Subject and text; the caller sets the recipient. `when` is like "18 March 2026, 12:00 UTC". After a freeze by an administrator
- * the person cannot recover the account. */
-void customer_mail_write_frozen(const char *customer_id, const char *when, bool by_admin, struct mail *ret);
-void customer_mail_write_moved(const char *customer_id, const char *when, bool by_admin, struct mail *ret);
-void customer_mail_write_recovered(const char *customer_id, struct mail *ret);
-void customer_mail_write_reminder(const char *customer_id, const char *when, bool by_admin, struct mail *ret);
-void customer_mail_write_deleted(const char *customer_id, struct mail *ret);
+/* Subject and text, from texts.c; the caller sets the recipient. `when` is like "18 March 2026, 12:00 UTC". After a freeze by an
+ * administrator the person cannot recover the account. */
+void customer_mail_write(enum customer_mail kind, const char *customer_id, const char *when, bool by_admin,
+                         struct mail *ret);
 
 #endif

@@ -15,6 +15,7 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "customers/decoy.h"
+#include "customers/texts.h"
 #include "limits/headers.h"
 
 #define CODE_LIFE_S 300
@@ -295,17 +296,9 @@ enum err sign_in_code_use(const struct code_proof *proof, struct pg *pg, struct 
 
 /* --- the mail --- */
 
-static const struct code_mail words = {
-    .subject = "Your sign-in code",
-    .opening = "Your sign-in code is",
-    .use = "Enter it where you asked for it.",
-    .warning =
-        "If it was not you who asked, ignore this mail: without the code nobody is signed in. Do not pass it on.",
-};
-
 void sign_in_code_mail_write(const struct code *code, int minutes, const char *reference, struct mail *ret)
 {
-    code_mail_lay_out(&words, &shape, code, minutes, reference, ret);
+    code_mail_lay_out(&sign_in_code_text, &shape, code, minutes, reference, ret);
 }
 
 enum err sign_in_code_mail_compose(void *customers, struct pg *pg, const json_t *payload, int64_t deadline_ns,
@@ -319,5 +312,5 @@ enum err sign_in_code_mail_compose(void *customers, struct pg *pg, const json_t 
     struct pg_call found = {.ask = &read_mail, .args = {pg_text(p.user_id.at), pg_text(p.salt_hex.at)}};
     if ((e = pg_ask(pg, &found, deadline_ns)))
         return e;
-    return code_mail_compose(&words, context->code_keys, &shape, &p, &found, ret);
+    return code_mail_compose(&sign_in_code_text, context->code_keys, &shape, &p, &found, ret);
 }

@@ -12,6 +12,7 @@ DECLARE
   v_frozen uuid[] := '{}';
   v_active uuid[] := '{}';
   v_gone uuid[] := '{}';
+  v_moved uuid[] := '{}';
   v_calling uuid[];
   v_remaining jsonb; -- on the accounts of customers that are deleted
 BEGIN
@@ -20,7 +21,8 @@ BEGIN
       WHEN 'freeze' THEN v_frozen := v_frozen || v_note.customer_id;
       WHEN 'recover' THEN v_active := v_active || v_note.customer_id;
       WHEN 'delete' THEN v_gone := v_gone || v_note.customer_id;
-      ELSE NULL; -- moved, insert, import
+      WHEN 'moved' THEN v_moved := v_moved || v_note.customer_id;
+      ELSE NULL; -- insert, import
     END CASE;
   END LOOP;
   v_calling := v_frozen;
@@ -41,6 +43,10 @@ BEGIN
       FROM unnest(p_notes) n LEFT JOIN reclaim.customer_customers c ON c.id = n.customer_id
       WHERE n.change = 'delete' AND NOT p_actor.clears;
     INSERT INTO reclaim.gate_ended (kind, id) SELECT 'customer', n.customer_id FROM unnest(p_notes) n WHERE n.removed;
+  END IF;
+
+  IF v_moved <> '{}' THEN
+    PERFORM reclaim.reminders_restart(v_moved);
   END IF;
 
   WITH note AS MATERIALIZED (
