@@ -33,13 +33,13 @@ enum err database_claim(struct pg *pg, const struct digest *fingerprint, struct 
 enum err database_note_demo(struct pg *pg, bool demo, struct why *why) MUST_CHECK;
 enum err database_is_demo(struct pg *pg, bool *ret, struct why *why) MUST_CHECK;
 
-/* Makes partitions of the audit tables for this month and the next two; the leader calls it. */
 /* Records in the database what its triggers need of the settings; the latest start or reload counts. */
 enum err database_note_settings(struct pg *pg, int64_t grace_ms, bool mails, int64_t freeze_limit,
                                 int64_t deadline_ns) MUST_CHECK;
 /* So that a deletion knows the tables of RECLAIM_OWNERSHIP. */
 enum err database_note_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
                                  struct why *why) MUST_CHECK;
+/* Makes partitions of the audit tables for this month and the next two; the leader calls it. */
 enum err database_make_partitions(struct pg *pg, int64_t deadline_ns) MUST_CHECK;
 
 /* Has PostgreSQL describe every statement of the program and compares the result. For statements that depend on

@@ -64,8 +64,9 @@ BEGIN
     EXECUTE format('SELECT reclaim.erasure_keep(array_agg(k.id), %L || k.name, ''column'', k.reason, k.rows)
       FROM (SELECT t.%I::uuid AS id, v.name, v.reason, count(*) AS rows
         FROM %s AS t CROSS JOIN LATERAL (VALUES %s) AS v (name, kept, reason)
-        WHERE %s AND v.kept GROUP BY 1, 2, 3) AS k GROUP BY k.name, k.reason, k.rows',
-      v_home || '.', v_key, v_home, v_kept, v_rows) USING p_ids, v_before;
+        WHERE %s AND v.kept AND NOT EXISTS (SELECT FROM reclaim.erasure_kept e WHERE e.customer_id = t.%I::uuid AND e.name = %L || v.name)
+        GROUP BY 1, 2, 3) AS k GROUP BY k.name, k.reason, k.rows',
+      v_home || '.', v_key, v_home, v_kept, v_rows, v_key, v_home || '.') USING p_ids, v_before;
   END IF;
   RETURN v_count;
 END
