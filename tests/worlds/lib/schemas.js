@@ -63,11 +63,12 @@ const types = [
 ];
 
 const columnOf = (random, name) => {
-  const type = types[random(types.length)];
+  const type = types[random(3) ? random(types.length) : random(9)]; // texts and integers more often
   const column = { name, type: type.sql, value: type.value, rules: '' };
   if (random(2)) column.rules += ' not null';
   const extra = random(12);
-  if (type.unique && extra < 4) column.rules += ' unique';
+  if (type.unique && extra < 4) column.rules += extra ? ' unique' : ' unique nulls not distinct';
+  else if (type.sql === 'int4range') column.rules += `, exclude using gist (${name} with &&)`;
   else if (type.sql === 'integer' && extra < 7) Object.assign(column, { rules: `${column.rules} check (${name} > 0)` });
   else if (type.sql === 'text' && extra < 7) Object.assign(column, { rules: `${column.rules} check (${name} <> '')` });
   return column;
@@ -104,7 +105,7 @@ const known = {
 
 class Table {
   constructor(random, name, prefix) {
-    Object.assign(this, { random, name, columns: [] });
+    Object.assign(this, { random, name, columns: [], after: [] });
     for (const [column, choices] of known[name]) {
       const chosen = random(choices.length + 1);
       if (chosen === choices.length) continue; // the team has none
@@ -112,7 +113,7 @@ class Table {
       this.columns.push({ name: column, known: true, type: choices[chosen], rules: '', value });
     }
     const count = 2 + random(7);
-    for (let i = 0; i < count; i++) this.columns.push(columnOf(random, `${prefix}${i}`));
+    for (let i = 0; i < count; i++) this.columns.push(columnOf(random, random(8) ? `${prefix}${i}` : `"${prefix.toUpperCase()} ${i} ""so"""`));
     if (random(2)) this.columns.push(special(random, `${prefix}_special`, name));
   }
 
@@ -133,25 +134,31 @@ class Table {
     const numbers = this.own.filter(({ type, value }) => /^(integer|bigint)$/.test(type) && value);
     if (texts.length && random(2)) sql.push(`create unique index ${name}_folded on public.${name} (lower(${texts[0].name})) where ${texts[0].name} <> ''`);
     if (texts.length && numbers.length && random(2)) sql.push(`create unique index ${name}_pair on public.${name} (${texts.at(-1).name}, ${numbers[0].name})`);
+    if (texts.length && numbers.length && random(3) === 0)
+      sql.push(`alter table public.${name} add constraint ${name}_either check (${texts[0].name} <> '' or ${numbers[0].name} <> 0)`);
     if (random(2)) sql.push(`create view public.${name}_view as select id, ${this.pick().name} as shown from public.${name}`);
     return [...sql, ...this.#triggers()];
   }
 
   #triggers() {
     const { random, name } = this;
-    const make = (what, timing, body) => [
+    const make = (what, [kind, timing, moment = ''], body) => [
       `create function public.${name}_${what}() returns trigger language plpgsql as $$ begin ${body} return new; end $$`,
-      `create trigger ${what} ${timing} on public.${name} for each row execute function public.${name}_${what}()`,
+      `create ${kind} ${what} ${timing} on public.${name} ${moment} for each row execute function public.${name}_${what}()`,
     ];
+    const before = ['trigger', 'before update'];
+    const atCommit = ['constraint trigger', 'after update', 'deferrable initially deferred'];
     const watched = this.own.filter(({ type, value, rules }) => /^(text|integer|date)$/.test(type) && value && !/generated/.test(rules));
     const sql = [];
-    if (random(3) === 0) sql.push(...make('history', 'after update', `insert into public.history values ('${name}', old.id);`));
-    if (watched.length && random(4) === 0) {
+    if (random(3) === 0) sql.push(...make('history', ['trigger', 'after update'], `insert into public.history values ('${name}', old.id);`));
+    if (watched.length && random(3) === 0) {
       this.guarded = watched[0];
-      sql.push(...make('guard', 'before update', `if new.${watched[0].name} is distinct from old.${watched[0].name} and old.${watched[0].name} is not null then raise exception 'no'; end if;`));
+      const guard = (timing) => make('guard', timing, `if new.${watched[0].name} is distinct from old.${watched[0].name} and old.${watched[0].name} is not null then raise exception 'no'; end if;`);
+      if (random(2)) sql.push(...guard(before));
+      else this.after = guard(atCommit);
     } else if (watched.length && random(4) === 0) {
       this.guarded = watched[0];
-      sql.push(...make('restore', 'before update', `new.${watched[0].name} := old.${watched[0].name};`));
+      sql.push(...make('restore', before, `new.${watched[0].name} := old.${watched[0].name};`));
     }
     return sql;
   }
@@ -163,13 +170,13 @@ class Table {
     return `insert into public.${this.name} (${Object.keys(given).join(', ')}) values (${Object.values(given).join(', ')})`;
   }
 
-  /** Columns added, dropped and renamed. */
+  /** Columns added, dropped and renamed, and a trigger that fires at the commit. */
   change(prefix) {
     const { random, name } = this;
     const added = columnOf(random, `${prefix}_added`);
-    added.rules = added.rules.replace(/ not null| unique/g, '');
-    const sql = [`alter table public.${name} add column ${added.name} ${added.type}${added.rules}`];
-    if (/required_word/.test(added.type)) return [];
+    added.rules = added.rules.replace(/ unique nulls not distinct| not null| unique/g, '');
+    if (/required_word/.test(added.type)) return this.after;
+    const sql = [`alter table public.${name} add column ${added.name} ${added.type}${added.rules}`, ...this.after];
     const plain = this.own.filter((column) => column !== this.guarded && column.value);
     if (plain.length > 1 && random(2)) {
       const gone = plain[0];
