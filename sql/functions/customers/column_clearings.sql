@@ -20,6 +20,7 @@ DECLARE
   v_fault text;
 BEGIN
   FOREACH v_first IN ARRAY ARRAY[true, false] LOOP
+    EXIT WHEN NOT v_first AND v_later = '{}';
     FOR v_fact IN SELECT * FROM reclaim.column_facts(p_table) f WHERE v_first OR f.number = ANY (v_later) LOOP
       name := v_fact.name;
       type := v_fact.type;

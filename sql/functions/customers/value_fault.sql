@@ -9,11 +9,14 @@ DECLARE
   v_check record;
   v_holds boolean;
 BEGIN
-  BEGIN
-    EXECUTE format('SELECT FROM (%s OFFSET 0) AS one WHERE %I IS NULL', v_row, p_name);
-  EXCEPTION WHEN OTHERS THEN
-    RETURN 'no neutral value of ' || p_type;
-  END;
+  -- Every type but a domain takes null.
+  IF p_value <> 'NULL' OR (SELECT typtype FROM pg_type WHERE oid = to_regtype(p_type)) = 'd' THEN
+    BEGIN
+      EXECUTE format('SELECT FROM (%s OFFSET 0) AS one WHERE %I IS NULL', v_row, p_name);
+    EXCEPTION WHEN OTHERS THEN
+      RETURN 'no neutral value of ' || p_type;
+    END;
+  END IF;
   FOR v_check IN SELECT k.conname, pg_get_expr(k.conbin, k.conrelid) AS expression FROM pg_constraint k
       WHERE k.conrelid = p_home AND k.contype = 'c' AND k.conkey = ARRAY[p_number] ORDER BY k.conname LOOP
     BEGIN
