@@ -186,8 +186,10 @@ describe('a deletion', () => {
 
   it('of a batch is a few statements, not one for each customer', async () => {
     await db.query(`create table public.statements (n int); grant all on public.statements to public;
-      create function public.count_statement() returns trigger language plpgsql as $$ begin insert into public.statements values (1); return null; end $$;
-      create trigger count_statement after update on public.customer_customers for each statement execute function public.count_statement()`);
+      create function public.count_statement() returns trigger language plpgsql as $$ begin
+        insert into public.statements select count(*) from changed where status = 'deleted' having count(*) > 0; return null; end $$;
+      create trigger count_statement after update on public.customer_customers referencing new table as changed
+        for each statement execute function public.count_statement()`);
     const customers = [];
     for (let i = 0; i < 30; i++) customers.push(await add());
     for (const customer of customers) await freeze(server, customer.id);
@@ -274,6 +276,16 @@ describe('a table that the team changes afterwards', () => {
     const kept = Object.keys(await keptOf(customer)).filter((name) => /title|vip/.test(name));
     assert.equal(kept.length, 1, kept.join());
     assert.equal((await textOf(customer)).iban, null);
+  });
+
+  it('gets a constraint on a column that Reclaim knows: that is kept too, and the doctor names it', async () => {
+    await db.query(`alter table public.customer_customers add constraint phone_form check (phone_number ~ '^[+]') not valid`);
+    const customer = await add();
+    await removed(customer);
+    const { stdout } = await reclaim('doctor');
+    await db.query('alter table public.customer_customers drop constraint phone_form');
+    assert.match((await keptOf(customer))['public.customer_customers.phone_number'], /unique index/); // a neutral value would not be unique, one with the id has another form
+    assert.match(stdout, /warn.*personal columns of public\.customer_customers cannot be cleared.*phone_number \(unique index/);
   });
 
   it('is cleared too when another program deletes the customer in plain SQL', async () => {
