@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { assertDeleted, assertRefused, isThere, mailedCode, requestCode, validate } from '../service/lib/cleanup.js';
-import { erased, remove } from '../service/lib/erasure.js';
+import { erased, ledger, remove } from '../service/lib/erasure.js';
 import { probe } from '../service/lib/http.js';
 import { addCompany, addUser } from '../service/lib/people.js';
 import { serve } from '../service/lib/reclaim.js';
@@ -74,12 +74,16 @@ describe('on Supabase Auth’s schema, with few privileges and row security ever
     assert.deepEqual(kept.map(({ name }) => name), ['auth.webauthn_credentials', 'public.companies']);
     for (const { reason } of kept) assert.match(reason, /: (GRANT|CREATE POLICY) /);
     await assertNoResidue(world, customer);
-    // With the rights that the reasons name, looking again clears the company.
+    // With the rights that the reasons name, looking again clears both.
     await db.query(`grant select, update on public.companies, public.company_admins to reclaim;
-      create policy reclaim_changes on public.companies for all to reclaim using (true)`);
+      create policy reclaim_changes on public.companies for all to reclaim using (true);
+      grant select, delete on auth.webauthn_credentials to reclaim;
+      create policy reclaim_changes on auth.webauthn_credentials for all to reclaim using (true);
+      create policy reclaim_changes on public.company_admins for all to reclaim using (true)`);
     assert.equal((await world.run(['cascade', 'rescan', customer.id])).code, 0);
-    await until('cleared', async () => (await db.query('select name from public.companies where owner_admin_uuid = $1', [customer.user.id]))[0].name === '');
-    await db.query('drop table auth.webauthn_credentials; drop policy reclaim_changes on public.companies; revoke update on public.companies, public.company_admins from reclaim');
+    await until('cleared', async () => (await ledger(world.server, customer.id)).json.participants.every(({ status }) => status === 'done'));
+    await assertNoResidue(world, customer);
+    await db.query('drop table auth.webauthn_credentials; drop policy reclaim_changes on public.companies; drop policy reclaim_changes on public.company_admins; revoke update on public.companies, public.company_admins from reclaim');
   });
 
   describe('then with policies for other roles only', () => {
