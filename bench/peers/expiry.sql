@@ -29,6 +29,7 @@ UPDATE reclaim.access_keys k SET revoked_at = coalesce(revoked_at, clock_timesta
 UPDATE reclaim.billing_accounts b SET status = 'deleted', tm_delete = coalesce(tm_delete, clock_timestamp()), name = ''
   FROM gone WHERE b.customer_id = gone.id;
 DELETE FROM reclaim.reminders r USING gone WHERE r.customer_id = gone.id;
+INSERT INTO reclaim.erasure_users (customer_id, user_id) SELECT id, owner_user_id FROM gone WHERE owner_user_id IS NOT NULL;
 DELETE FROM auth.users u USING gone WHERE u.id = gone.owner_user_id;
 INSERT INTO reclaim.cascade_receipts (customer_id, participant)
   SELECT gone.id, p.name FROM gone CROSS JOIN reclaim.cascade_participants p;
@@ -47,6 +48,6 @@ WITH page AS (UPDATE public.service_tag t SET tm_delete = clock_timestamp(), not
 UPDATE reclaim.cascade_receipts r SET rows = sums.rows, status = 'done', tries = 1, first_tried_at = clock_timestamp(),
     last_tried_at = clock_timestamp(), done_at = clock_timestamp()
   FROM sums WHERE r.customer_id = sums.customer_id AND r.participant = 'tag';
-UPDATE reclaim.erasures e SET completed_at = clock_timestamp() WHERE NOT EXISTS (
+UPDATE reclaim.erasures e SET completed_at = clock_timestamp(), rescan_at = clock_timestamp() + interval '1 hour' WHERE NOT EXISTS (
   SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = e.customer_id AND r.status <> 'done');
 COMMIT;
