@@ -292,7 +292,8 @@ static const struct statement expiry_check = {
            " OR NOT has_column_privilege(t.name, 'user_id', 'SELECT')"
            " UNION ALL SELECT reclaim.row_security_mend(t.name, 'DELETE') FROM reclaim.personal_tables() t) l) AS "
            "alias_lacks,"
-           " (SELECT count(*) FROM reclaim.erasures WHERE completed_at IS NULL AND requested_at <"
+           " (SELECT count(*) FROM reclaim.erasures WHERE completed_at IS NULL"
+           " AND coalesce(reopened_at, requested_at) <"
            " (SELECT clock_timestamp() - $1::int8 * interval '1 millisecond')) AS overdue",
     .params = 1,
     .columns = "alias_lacks:text overdue:int8",
