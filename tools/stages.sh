@@ -257,12 +257,26 @@ one_stage() { # STAGE [PATTERN]
     summary+=("$(printf '%-16s %6d passed %5d failed %5d s' "$stage" "$passed" "$failed" $((SECONDS - began)))")
 }
 
+# Where the servers of tests keep their data: in memory if there is plenty, since creating and removing their files on a
+# disk takes long.
+test_directory() {
+    local free available
+    free=$(df --output=avail /dev/shm 2>/dev/null | tail -1)
+    available=$(sed -n 's/^MemAvailable: *\([0-9]*\) kB/\1/p' /proc/meminfo)
+    if [[ $(stat -f -c %T /dev/shm 2>/dev/null) == tmpfs && -w /dev/shm && $free -gt 4000000 && $available -gt 8000000 ]]; then
+        echo /dev/shm
+    else
+        echo /tmp
+    fi
+}
+
 test_environment() {
     local name
     for name in "${!RECLAIM_@}"; do
         unset "$name" # a developer's settings must not affect the tests
     done
-    export RECLAIM_TEST_LOGS=$PWD/build/test-logs CMOCKA_MESSAGE_OUTPUT=STDOUT
+    RECLAIM_TEST_DIRECTORY=$(test_directory)
+    export RECLAIM_TEST_DIRECTORY RECLAIM_TEST_LOGS=$PWD/build/test-logs CMOCKA_MESSAGE_OUTPUT=STDOUT
     export ASAN_OPTIONS=detect_stack_use_after_return=1:strict_string_checks=1
     export UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     export TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1

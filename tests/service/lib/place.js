@@ -33,12 +33,15 @@ export function logFile(kind, ending) {
   return path.join(logDirectory, `${about}-${process.pid}-${++logs}-${kind}.${ending}`);
 }
 
+/** ./dev test sets it to a file system in memory if there is enough: creating a server's files on disk takes longer. */
+const serversDirectory = process.env.RECLAIM_TEST_DIRECTORY ?? '/tmp';
+
 /**
  * An empty directory that other users may enter. Not under TMPDIR, which may be inaccessible to the user postgres, or
  * too long for the 107 bytes of a socket's path.
  */
 export function temporaryDirectory(scope, mode = 0o755) {
-  const directory = fs.mkdtempSync('/tmp/reclaim-test-');
+  const directory = fs.mkdtempSync(path.join(serversDirectory, 'reclaim-test-'));
   const forget = keepRemoved(directory);
   fs.chmodSync(directory, mode);
   scope.after(() => {

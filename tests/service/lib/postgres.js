@@ -87,6 +87,12 @@ class Database {
   }
 }
 
+/** The command that makes a data directory: a copy of the new cluster of tools/with-postgres if there is one, which is quicker. */
+const howToMake = (data) =>
+  process.env.RECLAIM_TEST_CLUSTER
+    ? ['cp', '-R', process.env.RECLAIM_TEST_CLUSTER, data]
+    : [path.join(binaries, 'initdb'), '-D', data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync', '-N'];
+
 export class Cluster {
   constructor(home, port) {
     this.home = home;
@@ -100,12 +106,9 @@ export class Cluster {
     const home = temporaryDirectory(stage);
     if (isRoot) fs.chownSync(home, asPostgres.uid, asPostgres.gid);
     const cluster = new Cluster(home, tcp ? await freePort() : undefined);
-    const made = spawnSync(
-      path.join(binaries, 'initdb'),
-      ['-D', cluster.data, '-U', 'postgres', '-A', 'trust', '-E', 'UTF8', '--locale=C.UTF-8', '--no-sync', '-N'],
-      { ...asPostgres, cwd: '/', encoding: 'utf8', env: { PATH: process.env.PATH, HOME: home, LC_ALL: 'C.UTF-8' } },
-    );
-    assert.equal(made.status, 0, `initdb: ${made.stderr}`);
+    const [program, ...args] = howToMake(cluster.data);
+    const made = spawnSync(program, args, { ...asPostgres, cwd: '/', encoding: 'utf8', env: { PATH: process.env.PATH, HOME: home, LC_ALL: 'C.UTF-8' } });
+    assert.equal(made.status, 0, `${program}: ${made.stderr}`);
     const lines = Object.entries({
       listen_addresses: tcp ? '127.0.0.1' : '',
       port: cluster.port,

@@ -80,7 +80,8 @@ int servers_below(const char *path)
 int scene_begin_bare(void **state)
 {
     (void)state;
-    say(scene.base, sizeof scene.base, "/tmp/test-cluster-XXXXXX");
+    const char *servers = getenv("RECLAIM_TEST_DIRECTORY");
+    say(scene.base, sizeof scene.base, "%s/test-cluster-XXXXXX", servers ? servers : "/tmp");
     if (mkdtemp(scene.base) == NULL || chmod(scene.base, 0711) != 0)
         return -1;
     say(scene.data_dir, sizeof scene.data_dir, "%s/reclaim-data", scene.base);
