@@ -29,8 +29,8 @@ process.env.RECLAIM_TEST_LOGS_TO_FILES = '1';
 
 /** Otherwise the tests' helpers choose the program with sanitizers. */
 function chooseProgram() {
-  // Constant answers to compare with are in no release program: build/bench is configured with -Dtest_hooks=true.
-  process.env.RECLAIM_PROGRAM ??= path.join(here, '../build/bench/src/reclaim');
+  // Constant answers to compare with are in no release program.
+  process.env.RECLAIM_PROGRAM ??= path.join(here, '../build/release/src/reclaim-bench');
   if (!fs.existsSync(process.env.RECLAIM_PROGRAM)) {
     console.error(`no program at ${process.env.RECLAIM_PROGRAM}; ./dev bench makes it`);
     process.exit(1);

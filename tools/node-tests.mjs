@@ -1,5 +1,6 @@
 // Runs test files of node:test, FILES_TOGETHER at a time, each in a separate process for at most FILE_SECONDS. A file
-// whose set-up fails is ended at once. A file that contains "// runs alone" runs after the others.
+// whose set-up fails is ended at once. Files that contain "// takes long" are started first, so that none of them is still
+// running when the others have ended. A file that contains "// runs alone" runs after the others.
 //
 // Only with CI=true a failed file is run once more, alone: if it passes then, its tests count as passed, and the file
 // is listed as flaky.
@@ -18,7 +19,7 @@ import { setUpFailed } from './reporter.mjs';
 
 const [log, tally, ...rest] = process.argv.slice(2);
 const pattern = rest[0] === '--name' ? ['--test-name-pattern', rest.splice(0, 2)[1]] : [];
-const together = Number(process.env.FILES_TOGETHER ?? 4);
+const together = Number(process.env.FILES_TOGETHER ?? 6);
 const seconds = process.env.FILE_SECONDS ?? '300';
 const secondRun = process.env.CI === 'true';
 const logs = log.replace(/\.log$/, '');
@@ -28,7 +29,9 @@ class TestFile {
   constructor(path) {
     this.path = path;
     this.name = basename(path);
-    this.alone = /^\/\/ runs alone\b/m.test(readFileSync(path, 'utf8'));
+    const text = readFileSync(path, 'utf8');
+    this.alone = /^\/\/ runs alone\b/m.test(text);
+    this.long = /^\/\/ takes long\b/m.test(text);
   }
 
   /** Runs it until it ends or is killed. */
@@ -124,7 +127,8 @@ async function runAll(files, lanes) {
 
 mkdirSync(logs, { recursive: true });
 const files = rest.map((path) => new TestFile(path));
-await runAll(files.filter(({ alone }) => !alone), together);
+const beside = files.filter(({ alone }) => !alone);
+await runAll([...beside.filter(({ long }) => long), ...beside.filter(({ long }) => !long)], together);
 await runAll(files.filter(({ alone }) => alone), 1);
 if (secondRun) for (const file of files.filter(({ failed }) => failed.length)) await file.again();
 

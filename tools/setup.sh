@@ -118,24 +118,38 @@ configure() { # NAME MESON-OPTION...
     printf '%s\n' "$wanted" >"$stamp"
 }
 
-compile() { # NAME MESON-OPTION...
-    say "building build/$1"
-    configure "$@"
-    quietly "build-$1" ninja --quiet -C "build/$1"
+compile() { # NAME TARGETS MESON-OPTION...; TARGETS is a function that prints them
+    local name=$1 targets
+    say "building build/$name"
+    configure "$name" "${@:3}"
+    mapfile -t targets < <("$2" "build/$name")
+    quietly "build-$name" ninja --quiet -C "build/$name" "${targets[@]}"
 }
 
-build_release() {
-    alone compile release -Doptimization=2 -Ddebug=true -Dtests=false
-    cmp -s build/release/src/reclaim build/reclaim || install -m 755 build/release/src/reclaim build/reclaim
+everything() { echo all; }
+the_program() { echo src/reclaim; }
+fuzz_programs() { (shopt -s nullglob && printf '%s\n' tests/fuzz/fuzz_*.c) | sed 's/\.c$//'; }
+threaded_tests() { # BUILD
+    meson introspect --tests "$1" |
+        python3 -c 'import json, os, sys
+for test in json.load(sys.stdin):
+    if any(suite.endswith("threaded") for suite in test["suite"]):
+        print(os.path.relpath(test["cmd"][0], sys.argv[1]))' "$1"
 }
 
-build_asan() { alone compile asan -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Dtest_hooks=true; }
-build_tsan() { alone compile tsan -Doptimization=1 -Ddebug=true -Db_sanitize=thread -Dtest_hooks=true; }
+# One build for releases and benchmarks: the program that benchmarks measure differs only in what they compare with.
+compile_release() { alone compile release "$1" -Doptimization=2 -Ddebug=true -Dtests=false -Dbench=true; }
+install_release() { cmp -s build/release/src/reclaim build/reclaim || install -m 755 build/release/src/reclaim build/reclaim; }
+build_release() { compile_release the_program && install_release; }
+build_bench() { compile_release everything && install_release; }
+
+compile_tsan() { alone compile tsan "$1" -Doptimization=1 -Ddebug=true -Db_sanitize=thread -Dtest_hooks=true; }
+build_tsan() { compile_tsan everything; }
+build_threads() { compile_tsan threaded_tests; }
+
+build_asan() { alone compile asan everything -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Dtest_hooks=true; }
 
 build_fuzz() {
-    CC=clang alone compile fuzz -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Dwerror=false \
+    CC=clang alone compile fuzz fuzz_programs -Doptimization=1 -Ddebug=true -Db_sanitize=address,undefined -Dwerror=false \
         -Dtests=false -Dfuzz=true -Dc_args=-fsanitize=fuzzer-no-link
 }
-
-# The program as in a release, but with what the benchmarks compare with; and their own tools.
-build_bench() { alone compile bench -Doptimization=2 -Ddebug=true -Dtests=false -Dbench=true -Dtest_hooks=true; }

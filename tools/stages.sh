@@ -176,17 +176,23 @@ stage_faults() { ROUNDS=1 with_program asan node_tests faults "$@"; }
 stage_thread-service() { with_program tsan node_tests service; }
 stage_long-faults() { FILES_TOGETHER=2 with_program asan node_tests faults; }
 
-fuzz_targets() {
-    local target name words
-    for target in build/fuzz/tests/fuzz/fuzz_*; do
-        [[ -f $target && -x $target ]] || continue
-        name=${target##*/} words=()
-        [[ ! -f tests/fuzz/dictionaries/$name.txt ]] || words=(-dict="tests/fuzz/dictionaries/$name.txt")
-        # New inputs are written to the first folder; the corpus of the repository is only read.
-        mkdir -p "build/corpus/$name" "tests/fuzz/corpus/$name"
-        count_one "$name" guarded "$target" -seed=1 "$@" "${words[@]}" -artifact_prefix="build/corpus/$name-" \
-            "build/corpus/$name" "tests/fuzz/corpus/$name"
-    done
+# As many at a time as there are processors.
+fuzz_targets() { # LIBFUZZER-OPTION...
+    local name outputs=build/logs/fuzz
+    rm -rf $outputs
+    mkdir -p $outputs
+    fuzz_programs | sed 's|.*/||' >$outputs/names
+    guarded xargs -a $outputs/names -I NAME -P "$(nproc)" tools/fuzz-target NAME "$@" >"$log" 2>&1 || true
+    while read -r name; do
+        cat "$outputs/$name.log" >>"$log" || true
+        if [[ $(cat "$outputs/$name.exit") == 0 ]]; then
+            passed=$((passed + 1))
+        else
+            failed=$((failed + 1))
+            say "failed: $name; the end of $outputs/$name.log:"
+            tail -n 40 "$outputs/$name.log" || true
+        fi
+    done <$outputs/names
 }
 
 stage_fuzz() { fuzz_targets -runs=500000 -max_total_time=3; }
@@ -200,7 +206,7 @@ release_has_no_test_hooks() {
 
 smoke() {
     release_has_no_test_hooks || return 1
-    RECLAIM_PROGRAM=$PWD/build/bench/src/reclaim BENCH_TOOLS=$PWD/build/bench/bench limited node bench/run.js --smoke
+    RECLAIM_PROGRAM=$PWD/build/release/src/reclaim-bench BENCH_TOOLS=$PWD/build/release/bench limited node bench/run.js --smoke
 }
 
 stage_bench() {
@@ -226,7 +232,7 @@ prepare() { # STAGE...
     done
     need_packages "${sets[@]}"
     need_npm_packages
-    for build in asan tsan fuzz release bench; do
+    for build in asan threads tsan fuzz bench; do
         if needed_by "$build" "$@"; then
             "build_$build"
         fi
@@ -238,8 +244,8 @@ needed_by() { # BUILD STAGE...
     for stage in "${@:2}"; do
         case $1:$stage in
         asan:lint | asan:unit | asan:service | asan:interleavings | asan:worlds | asan:browser | asan:*faults) return 0 ;;
-        tsan:threads | tsan:thread-service) return 0 ;;
-        fuzz:*fuzz | release:bench | bench:bench) return 0 ;;
+        threads:threads | tsan:thread-service) return 0 ;;
+        fuzz:*fuzz | bench:bench) return 0 ;;
         esac
     done
     return 1
@@ -283,6 +289,15 @@ test_environment() {
     [[ ! -f tools/tsan.supp ]] || TSAN_OPTIONS+=":suppressions='$PWD/tools/tsan.supp'"
 }
 
+# The files and programs that took longest, as the runners of the stages wrote them.
+slowest() { # STAGE...
+    local stage
+    for stage in "$@"; do
+        sed -nE -e 's/^ *([0-9.]+) s  (tests.*)/\1 \2/p' \
+            -e "s|^ *[0-9]+/[0-9]+ .* / ([^ ]+) +[A-Z]+ +([0-9.]+)s.*|\2 $stage: \1|p" "build/logs/$stage.log" 2>/dev/null || true
+    done | sort -rn | head -n 10 | awk '{ printf "%7.1f s  %s %s\n", $1, $2, $3 } END { if (NR) print "" }'
+}
+
 choose() { # PART
     local stage
     case $1 in
@@ -317,6 +332,7 @@ run_stages() { # PART|all [PATTERN]
         one_stage "$stage" "$@"
     done
     printf '\n'
+    slowest "${chosen[@]}"
     printf '%s\n' "${summary[@]}" ${flaky[@]+"" "${flaky[@]}"} "" "$total_passed passed, $total_failed failed"
     [[ $total_failed -eq 0 ]]
 }

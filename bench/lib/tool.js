@@ -9,7 +9,7 @@ import { keepEnded } from '../../tests/service/lib/watchdog.js';
 
 /** One of this folder's C programs. */
 export function findTool(name) {
-  const places = [process.env.BENCH_TOOLS, path.join(repository, 'build/bench/bench')].filter(Boolean);
+  const places = [process.env.BENCH_TOOLS, path.join(repository, 'build/release/bench')].filter(Boolean);
   const found = places.map((place) => path.join(place, name)).find((file) => fs.existsSync(file));
   if (!found) throw new Error(`the tool ${name} is not built; ./dev bench does that`);
   return found;

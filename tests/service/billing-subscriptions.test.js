@@ -1,4 +1,5 @@
 // Subscriptions: every period that has begun is charged once, whatever happens to whoever charges it.
+// takes long
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';

@@ -1,5 +1,6 @@
 // Which switches there are is a fact of the database: instances that lack the address of one leave its calls to others, and
 // each call is ended at its own switch.
+// takes long
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,4 +1,5 @@
 // Deleting is all or nothing: never on doubt, never whoever completed meanwhile, never twice.
+// takes long
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

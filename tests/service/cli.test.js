@@ -1,4 +1,5 @@
 // The program's commands: what they print, and their exit codes 0 (done), 1 (failed), 2 (not understood).
+// takes long
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,4 +1,5 @@
 // The database goes away, comes back, freezes, or was never there.
+// takes long
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

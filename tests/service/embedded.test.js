@@ -1,4 +1,5 @@
 // Without RECLAIM_DATABASE_URL the server makes and runs a PostgreSQL of its own, and never leaves it behind.
+// takes long
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

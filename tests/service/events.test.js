@@ -1,4 +1,5 @@
 // Events on their way from the outbox to a real RabbitMQ: shape, order, nothing lost, nothing blocked.
+// takes long
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

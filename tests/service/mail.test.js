@@ -1,4 +1,5 @@
 // Codes on their way through providers that work, refuse, stall and break.
+// takes long
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';

@@ -1,4 +1,5 @@
 // The schema: made from nothing by any number of instances at once, looked at, taken back.
+// takes long
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
