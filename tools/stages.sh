@@ -206,7 +206,7 @@ release_has_no_test_hooks() {
 
 smoke() {
     release_has_no_test_hooks || return 1
-    RECLAIM_PROGRAM=$PWD/build/release/src/reclaim-bench BENCH_TOOLS=$PWD/build/release/bench limited node bench/run.js --smoke
+    RECLAIM_PROGRAM=$PWD/build/release/src/reclaim-bench BENCH_TOOLS=$PWD/build/release/bench beside_postgres node bench/run.js --smoke
 }
 
 stage_bench() {

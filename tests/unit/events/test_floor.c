@@ -1,7 +1,10 @@
 /* No event is skipped, however late its transaction commits. */
 #include "events/floor.h"
 
+#include <stdlib.h>
+
 #include "../base/unit.h"
+#include "../pg/server.h"
 #include "../work/database.h"
 #include "base/clock.h"
 #include "events/outbox.h"
@@ -189,15 +192,20 @@ static int fresh(void **state UNUSED)
     return 0;
 }
 
+/* On a separate server: transactions of other tests would keep the floor down. */
+static struct server *server;
+
 static int make(void **state UNUSED)
 {
+    server = server_start(NULL);
+    setenv("RECLAIM_TEST_DATABASE_URL", server_url(server), 1);
     database_make("floor");
     return 0;
 }
 
 static int drop(void **state UNUSED)
 {
-    database_drop();
+    server_free(server);
     return 0;
 }
 
