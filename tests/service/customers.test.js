@@ -469,11 +469,13 @@ describe('status and tm_delete', () => {
 
   it('an owner has another customer after one was deleted', async () => {
     const customer = await addCustomer(db);
-    const second = (id) =>
-      db.query('insert into reclaim.customer_customers (id, owner_user_id) values ($1, $2)', [id, customer.user.id]);
-    await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [customer.id]);
     const id = randomUUID();
-    await second(id);
+    // In one transaction: otherwise the user may be removed with its only customer before it has another.
+    const session = await db.session(stage);
+    await session.query('begin');
+    await session.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [customer.id]);
+    await session.query('insert into reclaim.customer_customers (id, owner_user_id) values ($1, $2)', [id, customer.user.id]);
+    await session.query('commit');
     assert.equal((await show(server, id, asUser(customer.user.id))).status, 200);
   });
 });
