@@ -51,6 +51,13 @@ BEGIN
       OR OLD.balance_micros < NEW.balance_micros) EXECUTE FUNCTION reclaim.billing_follow()', v_accounts);
   EXECUTE format('CREATE OR REPLACE TRIGGER billing_follow_new AFTER INSERT ON %s FOR EACH ROW
     WHEN (NEW.status = ''frozen'') EXECUTE FUNCTION reclaim.billing_follow()', v_accounts);
+
+  -- What settled the rows while the tables were being adopted (step 0022).
+  EXECUTE format('DROP TRIGGER IF EXISTS zz_reclaim_adopting ON %s', v_customers);
+  EXECUTE format('DROP TRIGGER IF EXISTS zz_reclaim_adopting ON %s', v_accounts);
+  DROP FUNCTION IF EXISTS reclaim.adopting_customer();
+  DROP FUNCTION IF EXISTS reclaim.adopting_account();
+  DROP FUNCTION IF EXISTS reclaim.adopt_time(timestamptz);
 END
 $$;
 

@@ -5,6 +5,8 @@ DECLARE
   v_relation text;
   v_column text;
 BEGIN
+  -- What step 0022 adopted it has given back.
+  DELETE FROM reclaim.adopted_columns WHERE column_name = '';
   FOREACH v_name IN ARRAY ARRAY['customer_customers', 'billing_accounts'] LOOP
     SELECT min(relation) INTO v_relation FROM reclaim.adopted_columns
       WHERE relation IN ('public.' || v_name, 'reclaim.' || v_name);

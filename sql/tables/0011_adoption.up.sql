@@ -1,13 +1,14 @@
--- A team may have customer_customers and billing_accounts already, in this schema or in public. They are adopted in
--- place: missing columns are added, old rows are converted, and a table in public gets a view in this schema, so that every
--- statement can name it the same way.
+-- formerly 9daecd973da9c251bc216f5e36189479f8ca7ca3623108587c171cabb21f416e
+-- A team may have customer_customers and billing_accounts already, in this schema or in public. In this schema they are
+-- adopted here: missing columns are added, old rows are converted. A table in public is marked, and a table of the same name
+-- is made here; step 0022 adopts it, beside the team's programs. The former text of this step adopted it at once.
 --
 -- The last of the first steps: the triggers on these tables follow at once, with the functions.
 
 -- Columns that adoption added; going down removes these and nothing else.
 CREATE TABLE reclaim.adopted_columns (
   relation text NOT NULL,    -- 'public.customer_customers'
-  column_name text           -- null: the table itself was made here
+  column_name text           -- null: the table itself was made here; '': step 0022 adopts it
 );
 
 -- Finds or makes a table and gives it the columns it lacks: {name, type, default} each. Returns where it is. Dropped at
@@ -16,15 +17,14 @@ CREATE FUNCTION reclaim.adopt_table(p_name text, p_columns text[]) RETURNS regcl
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 DECLARE
-  v_home text := CASE WHEN to_regclass('reclaim.' || p_name) IS NULL AND to_regclass('public.' || p_name) IS NOT NULL
-                      THEN 'public' ELSE 'reclaim' END;
-  v_relation text := v_home || '.' || p_name;
+  v_relation text := 'reclaim.' || p_name;
   v_column text[];
   v_type text;
 BEGIN
   IF to_regclass(v_relation) IS NULL THEN
     EXECUTE format('CREATE TABLE %s (id uuid PRIMARY KEY DEFAULT gen_random_uuid())', v_relation);
     INSERT INTO reclaim.adopted_columns VALUES (v_relation, NULL);
+    INSERT INTO reclaim.adopted_columns SELECT 'public.' || p_name, '' WHERE to_regclass('public.' || p_name) IS NOT NULL;
   END IF;
   IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = v_relation::regclass AND attname = 'id' AND atthasdef) THEN
     EXECUTE format('ALTER TABLE %s ALTER COLUMN id SET DEFAULT gen_random_uuid()', v_relation);
@@ -50,9 +50,6 @@ BEGIN
       END IF;
     END IF;
   END LOOP;
-  IF v_home = 'public' THEN
-    EXECUTE format('CREATE VIEW reclaim.%I AS SELECT * FROM %s', p_name, v_relation);
-  END IF;
   RETURN v_relation::regclass;
 END
 $$;

@@ -2,9 +2,11 @@
 #include "pg/migrate.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "pg/adoption.h"
 
 #define MIGRATE_DEADLINE_NS (600 * NS_PER_S)
 
@@ -16,6 +18,12 @@ static const struct report_column columns[] = {
     {.name = "what", .where = IN_TABLE},
 };
 static const struct report_shape steps_shape = {columns, COUNT_OF(columns), false, "", NULL};
+
+static const struct report_column finding_columns[] = {
+    {.name = "kind", .width = 8},    {.name = "table", .width = 26}, {.name = "subject", .width = 24}, {.name = "what"},
+    {.name = "todo"}, {.name = "lock_ms", .kind = REPORT_NUMBER},
+};
+static const struct report_shape findings_shape = {finding_columns, COUNT_OF(finding_columns), true, "-", "finding"};
 
 static void add_row(struct report *r, const char *version, const char *name, const char *applied_at, bool changed)
 {
@@ -66,20 +74,70 @@ static enum err list_steps(struct command_context *c, const struct schema *schem
     return OK;
 }
 
+struct check {
+    struct report *report;
+    int refused;
+};
+
+static void add_findings(void *context, const struct pg_call *rows)
+{
+    struct check *check = context;
+    report_rows(check->report, rows);
+    for (int i = 0; i < rows->rows; i++)
+        check->refused += str_eq(pg_get(rows, i, 0), STR("refused"));
+}
+
+/* Exit code 1 when something stops the adoption. */
+static enum err check(struct command_context *c)
+{
+    AUTO(report) struct report *r = report_new(&findings_shape, c->format);
+    struct check check = {.report = r};
+    enum err e = adoption_check(c->pg, option(c, "--balance"), clock_ns() + MIGRATE_DEADLINE_NS, add_findings, &check,
+                                &c->why);
+    if (e || (e = report_print(r, &c->why)))
+        return e;
+    return check.refused ? why_set(&c->why, ERR_INPUT, "%d of these stop the adoption", check.refused) : OK;
+}
+
+/* On a terminal one line that changes, otherwise a line for each part. */
+static void show_progress(void *context, const struct migrate_progress *p)
+{
+    (void)context;
+    bool terminal = isatty(STDERR_FILENO);
+    fprintf(stderr, "%s%s: %s", terminal ? "\r\033[K" : "", p->step, p->what);
+    if (p->total > 0)
+        fprintf(stderr, ", %lld %%", (long long)(p->done * 100 / p->total));
+    if (p->waiting)
+        fprintf(stderr, ", waiting for a lock that others hold");
+    fprintf(stderr, terminal ? "\r" : "\n");
+    fflush(stderr);
+}
+
+static void print_differences(void *context, const struct pg_call *rows)
+{
+    (void)context;
+    for (int i = 0; i < rows->rows; i++)
+        printf("not as before the adoption: %s\n", pg_get(rows, i, 0).at);
+}
+
 static enum err down(struct pg *pg, const struct schema *schema, int64_t steps, struct why *why)
 {
     struct migrate_report report;
     enum err e = migrate_down(pg, schema, (int)steps, clock_ns() + MIGRATE_DEADLINE_NS, &report, why);
-    if (!e)
-        printf("schema version %d, was %d\n", report.after, report.before);
-    return e;
+    if (e)
+        return e;
+    printf("schema version %d, was %d\n", report.after, report.before);
+    return adoption_differences(pg, clock_ns() + MIGRATE_DEADLINE_NS, print_differences, NULL, why);
 }
 
-static enum err up(struct pg *pg, const struct schema *schema, bool standalone, struct why *why)
+static enum err up(struct pg *pg, const struct schema *schema, bool standalone, const char *balance, struct why *why)
 {
     int64_t deadline_ns = clock_ns() + MIGRATE_DEADLINE_NS;
     enum err e = standalone ? migrate_standalone(pg, deadline_ns, why) : OK;
     struct migrate_report report;
+    if (!e && balance)
+        e = adoption_set_balance(pg, balance, deadline_ns, why);
+    migrate_watch(show_progress, NULL);
     if (e || (e = migrate_up(pg, schema, deadline_ns, &report, why)))
         return e;
     if (report.after == report.before && report.set_after == report.set_before)
@@ -94,16 +152,19 @@ static enum err up(struct pg *pg, const struct schema *schema, bool standalone, 
 
 enum err migrate_command_read(struct command_context *c)
 {
-    const char *status = option(c, "--status"), *standalone = option(c, "--standalone"), *by = option(c, "--down");
+    const char *status = option(c, "--status"), *standalone = option(c, "--standalone"), *by = option(c, "--down"),
+               *checks = option(c, "--check");
     int64_t *steps = arena_take(c->arena, sizeof *steps);
     if (!steps)
         return why_set(&c->why, ERR_MEMORY, "no memory");
-    if (!!status + !!standalone + !!by > 1)
-        return why_set(&c->why, ERR_INPUT, "--status, --standalone and --down exclude each other");
+    if (!!status + !!standalone + !!by + !!checks > 1)
+        return why_set(&c->why, ERR_INPUT, "--check, --status, --standalone and --down exclude each other");
+    if (option(c, "--balance") && (status || by))
+        return why_set(&c->why, ERR_INPUT, "--balance goes with an adoption, or with --check");
     if (by && str_to_i64(str_of(by), 1, 1000, steps))
         return why_set(&c->why, ERR_INPUT, "--down wants how many steps to take back, not \"%s\"", by);
-    if (c->format_given && !status)
-        return why_set(&c->why, ERR_INPUT, "--format goes with --status");
+    if (c->format_given && !status && !checks)
+        return why_set(&c->why, ERR_INPUT, "--format goes with --status and --check");
     c->input = steps;
     return OK;
 }
@@ -117,6 +178,8 @@ enum err migrate_command(struct command_context *c)
         return e;
     if (option(c, "--status"))
         return list_steps(c, schema);
+    if (option(c, "--check"))
+        return check(c);
     return *steps ? down(c->pg, schema, *steps, &c->why)
-                  : up(c->pg, schema, option(c, "--standalone") != NULL, &c->why);
+                  : up(c->pg, schema, option(c, "--standalone") != NULL, option(c, "--balance"), &c->why);
 }

@@ -1,12 +1,16 @@
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "pg/adoption.h"
 #include "pg/lock_ids.h"
 #include "pg/migrate_inside.h"
 
 #define LOCK_PAUSE_MS 50
+#define RETRY_PAUSE_MS 300
 #define UNLOCK_LIMIT_S 5
+#define AFTER_PARTS_NS (60 * NS_PER_S)
 
 static const struct statement migrate_lock = {
     .name = "migrate_lock",
@@ -20,11 +24,11 @@ static const struct statement migrate_unlock = {
     .params = 0,
     .columns = "was_mine:bool",
 };
-/* A step never waits long for a table that traffic holds: everyone who comes later waits behind it. */
+/* A step does not wait for a table that traffic holds: everyone who comes later would wait behind it. */
 static const struct statement migrate_step = {
     .name = "migrate_step",
     .sql = "SELECT pg_catalog.set_config('search_path', 'pg_catalog, pg_temp', true) AS path,"
-           " pg_catalog.set_config('lock_timeout', '30s', true) AS patience",
+           " pg_catalog.set_config('lock_timeout', " MIGRATE_LOCK_PATIENCE ", true) AS patience",
     .params = 0,
     .columns = "path:text patience:text",
 };
@@ -120,7 +124,11 @@ static bool is_changed(const struct migration *m, const struct pg_call *ledger, 
 {
     char checksum[DIGEST_HEX_LEN + 1];
     hex_of(m, checksum);
-    return !str_eq(pg_get(ledger, row, 2), str_of(checksum));
+    if (str_eq(pg_get(ledger, row, 2), str_of(checksum)))
+        return false;
+    char former[sizeof "-- formerly " + DIGEST_HEX_LEN];
+    (void)snprintf(former, sizeof former, "-- formerly %s", pg_get(ledger, row, 2).at);
+    return pg_get(ledger, row, 2).len != DIGEST_HEX_LEN || !strstr(m->up.at, former);
 }
 
 /* The schema's version, once every applied migration is found to be the one known here. */
@@ -187,17 +195,59 @@ static enum err prepare(struct pg *pg, const struct schema *schema, int64_t dead
     return migrate_commit(tx, why);
 }
 
-static enum err step_up(struct pg *pg, const struct migration *m, int64_t deadline_ns, struct why *why)
+bool migrate_tries_again(struct pg *pg, enum err e, const char *step, const char *what, int64_t deadline_ns)
 {
-    AUTO(tx) struct tx *tx = NULL;
+    static const struct str lock_timeout = {"55P03", 5}, deadlock = {"40P01", 5};
+    struct str state = str_of(pg_fault(pg)->sqlstate);
+    if (!e || !pg_is_up(pg) || !(str_eq(state, lock_timeout) || str_eq(state, deadlock)))
+        return false;
+    int ms = clock_ms_until(deadline_ns, RETRY_PAUSE_MS);
+    if (ms < RETRY_PAUSE_MS)
+        return false;
+    pg_forget_fault(pg);
+    migrate_tell_waiting(step, what);
+    (void)nanosleep(&(struct timespec){.tv_nsec = ms * NS_PER_MS}, NULL);
+    return true;
+}
+
+enum err migrate_enter_step(struct tx *tx, const struct migration *m, struct why *why)
+{
     char checksum[DIGEST_HEX_LEN + 1];
     hex_of(m, checksum);
     struct pg_call enter = {.ask = &migrate_enter, .args = {pg_i64(m->version), pg_text(m->name), pg_text(checksum)}};
+    return migrate_ask(tx, &enter, why);
+}
+
+static enum err step_up(struct pg *pg, const struct migration *m, int64_t deadline_ns, struct why *why)
+{
+    AUTO(tx) struct tx *tx = NULL;
     enum err e;
+    pg_forget_fault(pg);
     if ((e = migrate_begin(pg, &tx, deadline_ns, why)) || (e = run_script(pg, m, true, deadline_ns, why)) ||
-        (e = migrate_ask(tx, &enter, why)))
+        (e = migrate_enter_step(tx, m, why)))
         return e;
     return migrate_commit(tx, why);
+}
+
+static enum err step_up_patiently(struct pg *pg, const struct migration *m, int64_t deadline_ns, struct why *why)
+{
+    if (step_is_in_parts(m))
+        return parts_up(pg, m, deadline_ns, why);
+    enum err e;
+    do
+        e = step_up(pg, m, deadline_ns, why);
+    while (migrate_tries_again(pg, e, m->name, "", deadline_ns));
+    return e;
+}
+
+static enum err set_up_patiently(struct pg *pg, const struct function_set *set, int64_t deadline_ns, struct why *why)
+{
+    enum err e;
+    do {
+        pg_forget_fault(pg);
+        e = set_apply(pg, set, deadline_ns, why);
+    } while (migrate_tries_again(pg, e, "functions", "", deadline_ns));
+    return e;
 }
 
 enum err migrate_up(struct pg *pg, const struct schema *schema, int64_t deadline_ns, struct migrate_report *ret,
@@ -208,11 +258,18 @@ enum err migrate_up(struct pg *pg, const struct schema *schema, int64_t deadline
     if (e)
         return e;
     e = prepare(pg, schema, deadline_ns, &report, why);
-    for (report.after = report.before; !e && (size_t)report.after < schema->count; report.after++)
-        e = step_up(pg, &schema->steps[report.after], deadline_ns, why);
+    if (!e && schema->set && report.before == 0)
+        e = adoption_is_possible(pg, deadline_ns, why);
+    for (report.after = report.before; !e && (size_t)report.after < schema->count; report.after++) {
+        const struct migration *m = &schema->steps[report.after];
+        e = step_up_patiently(pg, m, deadline_ns, why);
+        /* Parts take as long as they take; the others have their time after them. */
+        if (step_is_in_parts(m) && deadline_ns < clock_ns() + AFTER_PARTS_NS)
+            deadline_ns = clock_ns() + AFTER_PARTS_NS;
+    }
     report.set_after = report.set_before;
     if (!e && schema->set && schema->set->number > report.set_before) {
-        e = set_apply(pg, schema->set, deadline_ns, why);
+        e = set_up_patiently(pg, schema->set, deadline_ns, why);
         report.set_after = schema->set->number;
     }
     unlock(pg);
@@ -264,12 +321,34 @@ static enum err step_down(struct pg *pg, const struct migration *m, const struct
     AUTO(tx) struct tx *tx = NULL;
     struct pg_call strike = {.ask = &migrate_strike, .args = {pg_i64(m->version)}};
     enum err e;
+    pg_forget_fault(pg);
     if ((e = migrate_begin(pg, &tx, deadline_ns, why)) ||
         (set != NULL && (e = set_remove(pg, tx, set, deadline_ns, why))) ||
         (e = run_script(pg, m, false, deadline_ns, why)) || (e = migrate_ask(tx, &strike, why)) ||
         (m->version == 1 && (e = run_file(pg, "sql/leave.sql", deadline_ns, why))))
         return e;
     return migrate_commit(tx, why);
+}
+
+static enum err step_down_patiently(struct pg *pg, const struct migration *m, const struct function_set *set,
+                                    int64_t deadline_ns, struct why *why)
+{
+    enum err e;
+    do
+        e = step_down(pg, m, set, deadline_ns, why);
+    while (migrate_tries_again(pg, e, m->name, "", deadline_ns));
+    return e;
+}
+
+/* A step in parts that was begun and not finished goes first; it does not count. */
+static enum err take_back_unfinished(struct pg *pg, const struct schema *schema, int version, int64_t deadline_ns,
+                                     struct why *why)
+{
+    bool begun = false;
+    if ((size_t)version >= schema->count)
+        return OK;
+    enum err e = parts_is_begun(pg, &schema->steps[version], &begun, why);
+    return e || !begun ? e : step_down_patiently(pg, &schema->steps[version], NULL, deadline_ns, why);
 }
 
 enum err migrate_down(struct pg *pg, const struct schema *schema, int steps, int64_t deadline_ns,
@@ -285,9 +364,11 @@ enum err migrate_down(struct pg *pg, const struct schema *schema, int steps, int
     e = look(pg, schema, deadline_ns, &there, &report, why);
     if (!e && there && report.before == 0)
         e = leave(pg, deadline_ns, why);
+    if (!e && there)
+        e = take_back_unfinished(pg, schema, report.before, deadline_ns, why);
     int target = report.before > steps ? report.before - steps : 0;
     for (report.after = report.before; !e && report.after > target; report.after--)
-        e = step_down(pg, &schema->steps[report.after - 1], report.after == report.before ? schema->set : NULL,
+        e = step_down_patiently(pg, &schema->steps[report.after - 1], report.after == report.before ? schema->set : NULL,
                       deadline_ns, why);
     unlock(pg);
     if (!e)

@@ -1,7 +1,9 @@
 /* The schema, up and down by its steps, and the functions and triggers on top of it.
  *
  * Applied steps stand in reclaim.schema_migrations with the SHA-256 of their up file; a file that changed after it was
- * applied stops the start. Each step is a transaction. After the steps the functions and triggers are replaced as one set,
+ * applied stops the start, unless the file names its former SHA-256 ("-- formerly HEX"). Each step is a transaction, but for
+ * those whose first line is "-- reclaim: in parts" (migrate_parts.c): they go on where they were interrupted. No statement
+ * waits longer than half a second for a lock that others would wait behind; it is tried again until the deadline. After the steps the functions and triggers are replaced as one set,
  * in one transaction, if the number of this program's set is higher than that in reclaim.schema_functions: an older program
  * works with newer functions.
  *
@@ -26,6 +28,14 @@ enum err migrate_up(struct pg *pg, const struct schema *schema, int64_t deadline
                     struct why *why) MUST_CHECK;
 enum err migrate_down(struct pg *pg, const struct schema *schema, int steps, int64_t deadline_ns,
                       struct migrate_report *ret, struct why *why) MUST_CHECK;
+
+/* How a step in parts goes on; `total` is 0 where it is not known. Without a watcher it is logged. */
+struct migrate_progress {
+    const char *step, *what;
+    int64_t done, total;
+    bool waiting; /* for a lock that others hold */
+};
+void migrate_watch(void (*tell)(void *context, const struct migrate_progress *progress), void *context);
 
 struct set_status {
     int known, applied;  /* numbers; 0 is none */

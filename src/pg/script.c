@@ -27,6 +27,15 @@ static enum err describe_failure(const PGresult *result, const char *sql, const 
     return why_set(why, e, "%s (SQLSTATE %s, line %d)", message, state, line);
 }
 
+static enum err note_failure(struct pg *pg, const PGresult *result, const char *sql, struct why *why)
+{
+    char state[6];
+    enum err e = pg_error_of(result, state);
+    pg_forget_fault(pg);
+    memcpy(pg->fault.sqlstate, state, sizeof state);
+    return describe_failure(result, sql, state, e, why);
+}
+
 /* Reads the results of all statements; returns the first failure. */
 static enum err read_script(struct pg *pg, const char *sql, int64_t deadline_ns, struct why *why)
 {
@@ -38,12 +47,11 @@ static enum err read_script(struct pg *pg, const char *sql, int64_t deadline_ns,
             return why_set(why, e, "the database did not finish in time");
         if (!result)
             return first;
-        char state[6];
         ExecStatusType status = PQresultStatus(result);
         if (status == PGRES_COPY_IN || status == PGRES_COPY_OUT || status == PGRES_COPY_BOTH)
             e = why_set(why, ERR_CLOSED, "a script cannot COPY to or from its client");
         else if (status == PGRES_FATAL_ERROR || status == PGRES_BAD_RESPONSE)
-            e = describe_failure(result, sql, state, pg_error_of(result, state), why);
+            e = note_failure(pg, result, sql, why);
         PQclear(result);
         first = first ? first : e;
         if (e == ERR_CLOSED)

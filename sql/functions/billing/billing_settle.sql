@@ -3,7 +3,7 @@ CREATE OR REPLACE FUNCTION reclaim.billing_settle() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
 BEGIN
-  NEW.status := coalesce(nullif(NEW.status, ''), 'active');
+  NEW.status := coalesce(nullif(NEW.status::text, ''), 'active');
   IF NEW.tm_delete IS NOT NULL AND reclaim.is_sentinel(NEW.tm_delete) THEN
     NEW.tm_delete := NULL;
   END IF;

@@ -18,7 +18,7 @@ BEGIN
     RAISE EXCEPTION 'the id of customer % cannot be changed', OLD.id USING ERRCODE = 'object_not_in_prerequisite_state',
       HINT = 'Events, keys, calls and receipts name it. Insert another customer instead.';
   END IF;
-  NEW.status := coalesce(nullif(NEW.status, ''), 'active');
+  NEW.status := coalesce(nullif(NEW.status::text, ''), 'active');
   IF NEW.tm_delete IS NOT NULL AND reclaim.is_sentinel(NEW.tm_delete) THEN
     NEW.tm_delete := NULL;
   END IF;

@@ -7,7 +7,7 @@ DECLARE
   v_actor record;
   v_now timestamptz;
 BEGIN
-  NEW.status := coalesce(nullif(NEW.status, ''), 'active');
+  NEW.status := coalesce(nullif(NEW.status::text, ''), 'active');
   IF NEW.tm_delete IS NOT NULL AND reclaim.is_sentinel(NEW.tm_delete) THEN
     NEW.tm_delete := NULL;
   END IF;
