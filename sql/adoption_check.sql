@@ -11,6 +11,7 @@ DECLARE
   v_count bigint;
   v_text text;
   v_retyped text[];
+  v_added text[];
   v_lock bigint;
   v_known text[] := ARRAY['active', 'frozen', 'deleted'];
   v_live text := '(tm_delete IS NULL OR tm_delete NOT BETWEEN ''1970-01-02'' AND now() + interval ''1 year'')';
@@ -43,6 +44,8 @@ BEGIN
 
     -- Columns.
     v_retyped := '{}';
+    v_lock := 50;
+    v_added := '{}';
     FOR v_part IN
       SELECT w.name, w.wants, a.attname IS NOT NULL AS there, format_type(a.atttypid, a.atttypmod) AS type, a.atttypid, t.typcategory, a.attgenerated, a.attidentity
         FROM (SELECT * FROM (VALUES ('customer_customers', 'id', 'uuid'), ('customer_customers', 'name', 'text'), ('customer_customers', 'detail', 'text'),
@@ -65,22 +68,35 @@ BEGIN
         IF v_part.name = 'id' OR v_part.name = 'customer_id' AND v_table.rows > 0 THEN
           what := 'the table has no such column'; todo := format('add it, of type uuid, with a value in every row');
         ELSE
-          kind := 'change'; what := format('added, %s', v_part.wants);
+          v_added := v_added || v_part.name::text;
         END IF;
       ELSIF v_part.attgenerated <> '' OR v_part.attidentity <> '' THEN
         what := 'it is generated, and Reclaim must be able to write it'; todo := format('ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION (or DROP IDENTITY), or rename it', relation, v_part.name);
       ELSIF v_part.wants = 'timestamptz' AND v_part.atttypid = 'timestamp'::regtype THEN
         kind := 'change'; what := format('%s becomes timestamptz, as UTC; the table is not written anew', v_part.type);
         v_retyped := v_retyped || v_part.name::text;
-      ELSIF v_part.wants = 'uuid' AND v_part.typcategory = 'S' THEN
-        what := format('it is %s, Reclaim needs uuid', v_part.type);
-        todo := format('ALTER TABLE %s ALTER COLUMN %I TYPE uuid USING %2$I::uuid, and the same in tables that refer to it: about %s s under an exclusive lock',
-          relation, v_part.name, 1 + v_table.rows / 200000);
-      ELSIF v_part.name = 'status' AND v_part.typcategory = 'E' THEN
-        kind := 'change'; what := format('%s stays, and gets the labels that it lacks of active, frozen and deleted', v_part.type);
-        IF NOT (SELECT pg_has_role(typowner, 'USAGE') FROM pg_type WHERE oid = v_part.atttypid) THEN
-          kind := 'refused'; what := format('its type %s belongs to another role', v_part.type);
-          todo := format('ALTER TYPE %s OWNER TO %s', v_part.type, current_user);
+      ELSIF v_part.wants = 'uuid' AND v_part.typcategory = 'S' OR v_part.name = 'status' AND v_part.typcategory = 'E' THEN
+        v_retyped := v_retyped || v_part.name::text;
+        v_lock := v_lock + v_table.rows / 200;
+        IF v_part.wants = 'uuid' THEN
+          EXECUTE format('SELECT count(*) FROM %s WHERE %I::text <> '''' AND %2$I::text !~* ''^[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}$''', v_table.rel, v_part.name) INTO v_count;
+        ELSE
+          v_count := 0;
+        END IF;
+        v_text := CASE WHEN v_part.wants = 'uuid' THEN 'uuid' ELSE 'text' END;
+        IF v_count > 0 THEN
+          what := format('it is %s, and %s of its values are no uuids, which Reclaim needs', v_part.type, v_count);
+          todo := 'give these rows uuids, here and where they are referred to';
+        ELSIF EXISTS (SELECT FROM pg_constraint c JOIN pg_attribute a ON a.attname = v_part.name AND a.attrelid = v_table.rel
+            WHERE c.contype = 'f' AND (c.conrelid = v_table.rel AND a.attnum = ANY (c.conkey) OR c.confrelid = v_table.rel AND a.attnum = ANY (c.confkey))) THEN
+          what := format('it is %s, Reclaim needs %s, and a foreign key holds it to that type', v_part.type, v_text);
+          todo := format('drop the foreign keys, change both columns with ALTER TABLE … ALTER COLUMN … TYPE %s USING …::%1$s, and add them again', v_text);
+        ELSIF v_table.rows > 150000 THEN
+          what := format('it is %s, Reclaim needs %s, and the table is large', v_part.type, v_text);
+          todo := format('ALTER TABLE %s ALTER COLUMN %I TYPE %s USING %2$I::%3$s at a quiet time: about %s s under an exclusive lock', relation, v_part.name,
+            v_text, 1 + v_table.rows / 200000);
+        ELSE
+          kind := 'change'; what := format('%s becomes %s, under an exclusive lock of about %s ms', v_part.type, v_text, 50 + v_table.rows / 200);
         END IF;
       ELSIF v_part.wants = 'text' AND v_part.typcategory <> 'S' OR v_part.wants <> 'text' AND v_part.atttypid <> to_regtype(v_part.wants) THEN
         what := format('it is %s, Reclaim needs %s', v_part.type, v_part.wants);
@@ -91,6 +107,10 @@ BEGIN
       END IF;
     END LOOP;
     todo := NULL;
+    IF v_added <> '{}' THEN
+      kind := 'change'; subject := 'columns'; what := 'added: ' || array_to_string(v_added, ', ');
+      RETURN NEXT;
+    END IF;
 
     IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = v_table.rel AND attname = 'id' AND NOT attisdropped)
         AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = v_table.rel AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1
@@ -147,7 +167,6 @@ BEGIN
       kind := 'refused'; subject := v_part.name::text; what := 'Reclaim needs this name for an index'; todo := 'rename it';
       RETURN NEXT;
     END LOOP;
-    v_lock := 50;
     FOR v_part IN SELECT i.indexrelid::regclass AS name, pg_get_expr(i.indpred, i.indrelid) AS predicate, EXISTS (SELECT FROM pg_attribute a
         WHERE a.attrelid = i.indrelid AND a.attname = ANY (v_retyped) AND (a.attnum = ANY (i.indkey) OR pg_get_indexdef(i.indexrelid) ~ ('\m' || a.attname || '\M'))) AS retyped
       FROM pg_index i WHERE i.indrelid = v_table.rel LOOP
@@ -155,8 +174,8 @@ BEGIN
         kind := 'change'; subject := 'index ' || v_part.name; todo := NULL;
         what := format('made again, beside your writes, on rows WHERE tm_delete IS NULL instead of %s', v_part.predicate);
         RETURN NEXT;
-      ELSIF v_part.retyped AND v_part.predicate ~ '::timestamp' THEN
-        kind := 'refused'; subject := 'index ' || v_part.name; what := format('its predicate %s compares times without a zone', v_part.predicate);
+      ELSIF v_part.retyped AND v_part.predicate ~ '::' THEN
+        kind := 'refused'; subject := 'index ' || v_part.name; what := format('its predicate %s is on a column whose type changes', v_part.predicate);
         todo := format('DROP INDEX %s, and create it again after the adoption', v_part.name);
         RETURN NEXT;
       ELSIF v_part.retyped THEN

@@ -28,9 +28,6 @@ BEGIN
         WHERE one NOT IN (SELECT reclaim.adopt_shape(to_regclass('public.' || a.name)))
       UNION ALL
       SELECT false, one FROM reclaim.adopt_shape(to_regclass('public.' || a.name)) AS one WHERE NOT one = ANY (a.before)) AS d;
-  INSERT INTO pg_temp.reclaim_differences
-    SELECT format('type %s: has the label %s', t.name, e.enumlabel) FROM reclaim.adoption_type t JOIN pg_enum e ON e.enumtypid = to_regtype(t.name)
-    WHERE NOT e.enumlabel = ANY (t.labels);
 END
 $$;
 DELETE FROM reclaim.adopted_columns WHERE relation IN (SELECT 'public.' || name FROM reclaim.adoption) AND column_name <> '';
@@ -40,4 +37,4 @@ DROP FUNCTION IF EXISTS reclaim.adopting_customer(), reclaim.adopting_account(),
   reclaim.adopt_rows(text), reclaim.adopt_freezes(integer), reclaim.adopt_switch(text), reclaim.adopt_undo(text),
   reclaim.adopt_account_function(text);
 DROP TABLE IF EXISTS reclaim.adoption_index;
-DROP TABLE reclaim.adoption, reclaim.adoption_undo, reclaim.adoption_type;
+DROP TABLE reclaim.adoption, reclaim.adoption_undo;

@@ -70,7 +70,7 @@ BEGIN
       FROM above a JOIN pg_class c ON c.oid = a.view GROUP BY c.oid ORDER BY max(a.depth)
   LOOP
     v_drops := format('DROP VIEW %s; ', v_view.view) || v_drops;
-    v_again := v_again || format('CREATE VIEW %s %s AS %s ALTER VIEW %1$s OWNER TO %s; ', v_view.view,
+    v_again := v_again || format('CREATE VIEW %1$s %2$s AS %3$s ALTER VIEW %1$s OWNER TO %4$s; ', v_view.view,
         coalesce('WITH (' || array_to_string(v_view.reloptions, ', ') || ')', ''), v_view.definition, v_view.relowner::regrole)
       || coalesce(format('COMMENT ON VIEW %s IS %L; ', v_view.view, v_view.comment), '')
       || coalesce((SELECT string_agg(format('GRANT %s ON %s TO %s%s; ', g.privilege_type, v_view.view,
@@ -180,6 +180,7 @@ DECLARE
   v_column record;
   v_index record;
   v_now text;
+  v_using text;
   v_alter text[] := '{}';
   v_retype text[] := '{}';
 BEGIN
@@ -189,7 +190,7 @@ BEGIN
   PERFORM reclaim.adopt_undo(format('DROP TRIGGER IF EXISTS zz_reclaim_adopting ON %s', v_table));
 
   -- An index on "not deleted" by its sentinel would be on nothing: it is made again, under its name, on tm_delete IS NULL.
-  FOR v_index IN SELECT i.indexrelid::regclass AS name, pg_get_indexdef(i.indexrelid) AS definition,
+  FOR v_index IN SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition,
       regexp_replace(pg_get_indexdef(i.indexrelid), ' WHERE .*$', ' WHERE (tm_delete IS NULL)') AS again
     FROM pg_index i WHERE i.indrelid = v_table AND pg_get_expr(i.indpred, i.indrelid) ~ '^\(tm_delete (=|>=|>) ''[^'']*''::timestamp[a-z ()0-9]*\)$'
       AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid)
@@ -202,11 +203,11 @@ BEGIN
 
   FOR v_column IN
     SELECT m.attname AS name, format_type(m.atttypid, m.atttypmod) AS type, m.attnotnull AS required, pg_get_expr(md.adbin, md.adrelid) AS preset,
-        t.attnum IS NOT NULL AS there, format_type(t.atttypid, t.atttypmod) AS had_type, t.atttypid AS had_oid, t.attnotnull AS had_required,
+        t.attnum IS NOT NULL AS there, format_type(t.atttypid, t.atttypmod) AS had_type, t.atttypid AS had_oid, t.attnotnull AS had_required, y.typcategory AS had_kind,
         pg_get_expr(td.adbin, td.adrelid) AS had_preset, coalesce(t.attidentity, '') <> '' OR coalesce(t.attgenerated, '') <> '' AS fixed
       FROM pg_attribute m LEFT JOIN pg_attrdef md ON md.adrelid = m.attrelid AND md.adnum = m.attnum
       LEFT JOIN pg_attribute t ON t.attrelid = v_table AND t.attname = m.attname AND NOT t.attisdropped
-      LEFT JOIN pg_attrdef td ON td.adrelid = t.attrelid AND td.adnum = t.attnum
+      LEFT JOIN pg_type y ON y.oid = t.atttypid LEFT JOIN pg_attrdef td ON td.adrelid = t.attrelid AND td.adnum = t.attnum
       WHERE m.attrelid = format('reclaim.%I', p_name)::regclass AND m.attnum > 0 AND NOT m.attisdropped ORDER BY m.attnum
   LOOP
     IF NOT v_column.there THEN
@@ -216,22 +217,30 @@ BEGIN
         CASE WHEN v_now <> 'NULL' THEN format(' DEFAULT %s::%s', v_now, v_column.type) ELSE '' END,
         CASE WHEN v_column.required AND v_now <> 'NULL' THEN ' NOT NULL' ELSE '' END);
       INSERT INTO reclaim.adopted_columns VALUES (v_table::text, v_column.name);
-    ELSIF NOT v_column.fixed AND (v_column.name <> 'id' OR v_column.had_preset IS NULL) THEN
-      -- Times without a zone were written by programs that meant UTC.
-      IF v_column.type = 'timestamp with time zone' AND v_column.had_oid = 'timestamp'::regtype THEN
+    ELSIF NOT v_column.fixed AND (v_column.name <> 'id' OR v_column.had_preset IS NULL OR v_column.had_kind = 'S') THEN
+      -- Times without a zone were written by programs that meant UTC: with that zone set PostgreSQL keeps the table as it is. The
+      -- others are written anew; sql/adoption_check.sql refuses them on large tables.
+      v_using := CASE WHEN v_column.type = 'timestamp with time zone' AND v_column.had_oid = 'timestamp'::regtype THEN ''
+        WHEN v_column.type = 'uuid' AND v_column.had_kind = 'S' THEN format(' USING nullif(%I::text, '''')::uuid', v_column.name)
+        WHEN v_column.name = 'status' AND v_column.had_kind = 'E' THEN format(' USING %I::text', v_column.name) END;
+      IF v_using IS NOT NULL THEN
         v_retype := v_retype || format('ALTER COLUMN %I DROP DEFAULT', v_column.name)
-          || format('ALTER COLUMN %I TYPE timestamptz', v_column.name);
+          || format('ALTER COLUMN %I TYPE %s%s', v_column.name, v_column.type, v_using);
       END IF;
       IF v_column.preset IS NULL AND NOT v_column.required AND v_column.had_required THEN
         PERFORM reclaim.adopt_undo(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', v_table, v_column.name));
+        IF v_column.had_preset IS NOT NULL THEN
+          PERFORM reclaim.adopt_undo(format('UPDATE %s SET %I = DEFAULT WHERE %2$I IS NULL', v_table, v_column.name));
+        END IF;
         v_alter := v_alter || format('ALTER COLUMN %I DROP NOT NULL', v_column.name);
       END IF;
       IF v_column.had_preset IS NOT NULL AND NOT (v_column.required AND v_column.preset IS NULL) THEN
         PERFORM reclaim.adopt_undo(format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', v_table, v_column.name, v_column.had_preset));
       END IF;
-      IF v_column.type = 'timestamp with time zone' AND v_column.had_oid = 'timestamp'::regtype THEN
+      IF v_using IS NOT NULL THEN
         PERFORM reclaim.adopt_undo(format('SELECT reclaim.adopt_alter(%L, %L)', v_table,
-          format('ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %1$I TYPE %s', v_column.name, v_column.had_type)));
+          format('ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %1$I TYPE %s%s', v_column.name, v_column.had_type,
+            CASE WHEN v_using <> '' THEN format(' USING %I::text::%s', v_column.name, v_column.had_type) ELSE '' END)));
       END IF;
       IF v_column.had_preset IS NULL AND v_column.preset IS NOT NULL THEN
         PERFORM reclaim.adopt_undo(format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', v_table, v_column.name));
@@ -263,12 +272,6 @@ END
 $$;
 REVOKE ALL ON FUNCTION reclaim.adopt_begin FROM PUBLIC;
 
--- Labels of enumerated types as they were: one that was added cannot be taken back.
-CREATE TABLE IF NOT EXISTS reclaim.adoption_type (
-  name text PRIMARY KEY,
-  labels text[] NOT NULL
-);
-REVOKE ALL ON reclaim.adoption_type FROM PUBLIC;
 -- Indexes of the team's that are made again.
 CREATE TABLE IF NOT EXISTS reclaim.adoption_index (
   name text NOT NULL,
@@ -364,8 +367,6 @@ DECLARE
   v_model regclass;
   v_at reclaim.adoption;
   v_part record;
-  v_enum record;
-  v_label text;
 BEGIN
   strong := true;
   done := 0;
@@ -378,29 +379,7 @@ BEGIN
         USING HINT = 'Bring it back and migrate again, or take the schema back with reclaim migrate --down.';
     END IF;
     SELECT * INTO v_at FROM reclaim.adoption a WHERE a.name = v_name;
-    -- A status of an enumerated type gets the labels that it lacks, and the casts with which it can be used like a text.
-    SELECT t.oid, t.oid::regtype AS name INTO v_enum FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid AND t.typtype = 'e'
-      WHERE a.attrelid = v_table AND a.attname = 'status' AND NOT a.attisdropped;
-    IF FOUND THEN
-      SELECT l.label INTO v_label FROM unnest(ARRAY['active', 'frozen', 'deleted']) AS l (label)
-        WHERE NOT EXISTS (SELECT FROM pg_enum e WHERE e.enumtypid = v_enum.oid AND e.enumlabel = l.label) LIMIT 1;
-      IF FOUND THEN
-        IF NOT EXISTS (SELECT FROM reclaim.adoption_type WHERE name = v_enum.name::text) THEN
-          INSERT INTO reclaim.adoption_type SELECT v_enum.name::text, array_agg(e.enumlabel ORDER BY e.enumsortorder) FROM pg_enum e WHERE e.enumtypid = v_enum.oid;
-        END IF;
-        statement := format('ALTER TYPE %s ADD VALUE IF NOT EXISTS %L', v_enum.name, v_label);
-        what := format('%s: label %s of its type', v_table, v_label);
-        RETURN;
-      END IF;
-      IF NOT EXISTS (SELECT FROM pg_cast WHERE castsource = v_enum.oid AND casttarget = 'text'::regtype) THEN
-        statement := format('SELECT reclaim.adopt_undo(%L); CREATE CAST (%s AS text) WITH INOUT AS IMPLICIT; SELECT reclaim.adopt_undo(%L);
-          CREATE CAST (text AS %2$s) WITH INOUT AS ASSIGNMENT', format('DROP CAST IF EXISTS (%s AS text)', v_enum.name), v_enum.name,
-          format('DROP CAST IF EXISTS (text AS %s)', v_enum.name));
-        what := format('%s: casts of its type', v_table);
-        RETURN;
-      END IF;
-    END IF;
-    IF v_at.name IS NULL THEN
+    IF NOT FOUND THEN
       statement := format('SELECT reclaim.adopt_begin(%L)', v_name);
       what := format('%s: columns', v_table);
       RETURN;
@@ -415,7 +394,7 @@ BEGIN
 
     -- Constraints: from now on, then for the rows that were there.
     FOR v_part IN
-      SELECT m.conname, CASE WHEN v_enum.oid IS NULL THEN pg_get_constraintdef(m.oid) ELSE replace(pg_get_constraintdef(m.oid), '::text', '') END AS definition, t.oid IS NOT NULL AS there, coalesce(t.convalidated, false) AS valid
+      SELECT m.conname, pg_get_constraintdef(m.oid) AS definition, t.oid IS NOT NULL AS there, coalesce(t.convalidated, false) AS valid
         FROM pg_constraint m LEFT JOIN pg_constraint t ON t.conrelid = v_table AND t.conname = m.conname
         WHERE m.conrelid = v_model AND m.contype = 'c' ORDER BY m.conname
     LOOP
@@ -453,7 +432,7 @@ BEGIN
 
     -- Indexes, beside the team's writes. One that is not valid was left by a crash.
     FOR v_part IN
-      SELECT w.name, CASE WHEN v_enum.oid IS NULL THEN w.definition ELSE replace(w.definition, '::text', '') END AS definition, t.indexrelid IS NOT NULL AS there, coalesce(t.indisvalid, false) AS valid FROM (
+      SELECT w.name, w.definition, t.indexrelid IS NOT NULL AS there, coalesce(t.indisvalid, false) AS valid FROM (
           SELECT c.relname AS name, replace(pg_get_indexdef(i.indexrelid), ' ON ' || v_model || ' ', ' ON ' || v_table || ' ') AS definition
             FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = v_model AND NOT i.indisprimary
           UNION ALL SELECT (regexp_match(x.definition, 'INDEX (\S+) ON '))[1], x.definition FROM reclaim.adoption_index x WHERE x.name = v_name) w
@@ -482,11 +461,13 @@ BEGIN
   IF v_names = '{}' THEN
     RETURN;
   END IF;
-  IF cardinality(v_names) = 2 AND EXISTS (SELECT FROM public.customer_customers c JOIN public.billing_accounts a ON a.customer_id = c.id
-      WHERE c.status = 'frozen' AND a.status <> 'deleted' AND NOT 'account_frozen' = ANY (a.hold_reasons)) THEN
-    statement := 'SELECT reclaim.adopt_freezes(1000)';
-    what := 'public.billing_accounts: accounts of frozen customers';
-    RETURN;
+  IF cardinality(v_names) = 2 THEN
+    IF EXISTS (SELECT FROM public.customer_customers c JOIN public.billing_accounts a ON a.customer_id = c.id
+        WHERE c.status = 'frozen' AND a.status <> 'deleted' AND NOT 'account_frozen' = ANY (a.hold_reasons)) THEN
+      statement := 'SELECT reclaim.adopt_freezes(1000)';
+      what := 'public.billing_accounts: accounts of frozen customers';
+      RETURN;
+    END IF;
   END IF;
   statement := (SELECT string_agg(format('SELECT reclaim.adopt_switch(%L)', one), '; ') FROM unnest(v_names) AS one);
   what := 'the tables are taken over';

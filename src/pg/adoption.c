@@ -1,5 +1,7 @@
 #include "pg/adoption.h"
 
+#include <string.h>
+
 #include "base/embedded.h"
 #include "pg/migrate_inside.h"
 
@@ -82,7 +84,8 @@ enum err adoption_is_possible(struct pg *pg, int64_t deadline_ns, struct why *wh
 enum err adoption_set_balance(struct pg *pg, const char *balance, int64_t deadline_ns, struct why *why)
 {
     struct str rest = str_of(balance), column;
-    if (str_split(&rest, ':', &column) && !str_eq(rest, STR("micros")) && !str_eq(rest, STR("cents")))
+    bool named = str_split(&rest, ':', &column) && column.len > 0;
+    if (!named || (column.len < strlen(balance) && !str_eq(rest, STR("micros")) && !str_eq(rest, STR("cents"))))
         return why_set(why, ERR_INPUT, "--balance wants COLUMN, COLUMN:micros or COLUMN:cents, not \"%s\"", balance);
     struct pg_call call = {.ask = &adoption_balance, .args = {pg_text(balance)}};
     enum err e = pg_ask(pg, &call, deadline_ns);

@@ -95,11 +95,13 @@ for (const schema of ['public', 'reclaim'])
       assert.equal((await db.query(`select from reclaim.gate_ended where kind = 'user' and id = $1`, [user.id])).length, 2);
     });
 
-    it('is given back as it was when Reclaim goes, and not before each owner has one customer as before', async () => {
+    it('is given back as it was when Reclaim goes; one in Reclaim’s schema not before each owner has one customer as before', async () => {
       await server.stop();
-      const refused = await run(stage, ['migrate', '--down', '99'], { database: db });
-      assert.equal(refused.code, 1);
-      assert.match(refused.stderr, /owns several customers/);
+      if (schema === 'reclaim') {
+        const refused = await run(stage, ['migrate', '--down', '99'], { database: db });
+        assert.equal(refused.code, 1);
+        assert.match(refused.stderr, /owns several customers/);
+      }
       await db.query(`delete from ${schema}.customer_customers where name in ('Second', 'Third')`);
       const down = await run(stage, ['migrate', '--down', '99'], { database: db });
       // The schema itself goes only when nothing of others lies in it.
