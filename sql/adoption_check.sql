@@ -2,7 +2,7 @@
 -- database that step 0011 has not reached: `reclaim migrate` asks it before it changes anything, `reclaim migrate --check` prints it.
 -- Times are estimated from the number of rows.
 CREATE FUNCTION pg_temp.adoption_findings(p_balance text)
-RETURNS TABLE (kind text, relation text, subject text, what text, todo text, lock_ms bigint)
+RETURNS TABLE (kind text, relation text, subject text, what text, advice text, lock_ms bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 DECLARE
@@ -28,17 +28,17 @@ BEGIN
     IF v_table.relkind <> 'r' THEN
       kind := 'refused'; subject := relation;
       what := format('it is a %s', CASE v_table.relkind WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' WHEN 'p' THEN 'partitioned table' ELSE 'foreign table' END);
-      todo := 'Reclaim adopts plain tables: rename it, and give Reclaim a table of this name, or none';
+      advice := 'Reclaim adopts plain tables: rename it, and give Reclaim a table of this name, or none';
       RETURN NEXT; CONTINUE;
     END IF;
     IF NOT pg_has_role(v_table.relowner, 'USAGE') THEN
       kind := 'refused'; subject := relation; what := format('it belongs to %s, and %s is no member of that role', v_table.relowner::regrole, current_user);
-      todo := format('GRANT %s TO %s, or migrate as %1$s', v_table.relowner::regrole, current_user);
+      advice := format('GRANT %s TO %s, or migrate as %1$s', v_table.relowner::regrole, current_user);
       RETURN NEXT; CONTINUE;
     END IF;
     IF v_table.forced AND NOT (SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user) THEN
       kind := 'refused'; subject := relation; what := 'row security is forced, so that not all rows can be seen';
-      todo := format('migrate as a role with BYPASSRLS, or ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', relation);
+      advice := format('migrate as a role with BYPASSRLS, or ALTER TABLE %s NO FORCE ROW LEVEL SECURITY', relation);
       RETURN NEXT;
     END IF;
 
@@ -63,15 +63,15 @@ BEGIN
         LEFT JOIN pg_attribute a ON a.attrelid = v_table.rel AND a.attname = w.name AND NOT a.attisdropped LEFT JOIN pg_type t ON t.oid = a.atttypid
         WHERE w.relname = v_table.name
     LOOP
-      kind := 'refused'; subject := 'column ' || v_part.name; todo := NULL; what := NULL;
+      kind := 'refused'; subject := 'column ' || v_part.name; advice := NULL; what := NULL;
       IF NOT v_part.there THEN
         IF v_part.name = 'id' OR v_part.name = 'customer_id' AND v_table.rows > 0 THEN
-          what := 'the table has no such column'; todo := format('add it, of type uuid, with a value in every row');
+          what := 'the table has no such column'; advice := format('add it, of type uuid, with a value in every row');
         ELSE
           v_added := v_added || v_part.name::text;
         END IF;
       ELSIF v_part.attgenerated <> '' OR v_part.attidentity <> '' THEN
-        what := 'it is generated, and Reclaim must be able to write it'; todo := format('ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION (or DROP IDENTITY), or rename it', relation, v_part.name);
+        what := 'it is generated, and Reclaim must be able to write it'; advice := format('ALTER TABLE %s ALTER COLUMN %I DROP EXPRESSION (or DROP IDENTITY), or rename it', relation, v_part.name);
       ELSIF v_part.wants = 'timestamptz' AND v_part.atttypid = 'timestamp'::regtype THEN
         kind := 'change'; what := format('%s becomes timestamptz, as UTC; the table is not written anew', v_part.type);
         v_retyped := v_retyped || v_part.name::text;
@@ -86,27 +86,27 @@ BEGIN
         v_text := CASE WHEN v_part.wants = 'uuid' THEN 'uuid' ELSE 'text' END;
         IF v_count > 0 THEN
           what := format('it is %s, and %s of its values are no uuids, which Reclaim needs', v_part.type, v_count);
-          todo := 'give these rows uuids, here and where they are referred to';
+          advice := 'give these rows uuids, here and where they are referred to';
         ELSIF EXISTS (SELECT FROM pg_constraint c JOIN pg_attribute a ON a.attname = v_part.name AND a.attrelid = v_table.rel
             WHERE c.contype = 'f' AND (c.conrelid = v_table.rel AND a.attnum = ANY (c.conkey) OR c.confrelid = v_table.rel AND a.attnum = ANY (c.confkey))) THEN
           what := format('it is %s, Reclaim needs %s, and a foreign key holds it to that type', v_part.type, v_text);
-          todo := format('drop the foreign keys, change both columns with ALTER TABLE … ALTER COLUMN … TYPE %s USING …::%1$s, and add them again', v_text);
+          advice := format('drop the foreign keys, change both columns with ALTER TABLE … ALTER COLUMN … TYPE %s USING …::%1$s, and add them again', v_text);
         ELSIF v_table.rows > 150000 THEN
           what := format('it is %s, Reclaim needs %s, and the table is large', v_part.type, v_text);
-          todo := format('ALTER TABLE %s ALTER COLUMN %I TYPE %s USING %2$I::%3$s at a quiet time: about %s s under an exclusive lock', relation, v_part.name,
+          advice := format('ALTER TABLE %s ALTER COLUMN %I TYPE %s USING %2$I::%3$s at a quiet time: about %s s under an exclusive lock', relation, v_part.name,
             v_text, 1 + v_table.rows / 200000);
         ELSE
           kind := 'change'; what := format('%s becomes %s, under an exclusive lock of about %s ms', v_part.type, v_text, 50 + v_table.rows / 200);
         END IF;
       ELSIF v_part.wants = 'text' AND v_part.typcategory <> 'S' OR v_part.wants <> 'text' AND v_part.atttypid <> to_regtype(v_part.wants) THEN
         what := format('it is %s, Reclaim needs %s', v_part.type, v_part.wants);
-        todo := format('change its type to %s, or rename it', v_part.wants);
+        advice := format('change its type to %s, or rename it', v_part.wants);
       END IF;
       IF what IS NOT NULL THEN
         RETURN NEXT;
       END IF;
     END LOOP;
-    todo := NULL;
+    advice := NULL;
     IF v_added <> '{}' THEN
       kind := 'change'; subject := 'columns'; what := 'added: ' || array_to_string(v_added, ', ');
       RETURN NEXT;
@@ -115,7 +115,7 @@ BEGIN
     IF EXISTS (SELECT FROM pg_attribute WHERE attrelid = v_table.rel AND attname = 'id' AND NOT attisdropped)
         AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = v_table.rel AND i.indisunique AND i.indisvalid AND i.indpred IS NULL AND i.indnkeyatts = 1
           AND i.indkey[0] = (SELECT attnum FROM pg_attribute WHERE attrelid = v_table.rel AND attname = 'id')) THEN
-      kind := 'refused'; subject := 'column id'; what := 'no unique index is on it'; todo := format('ALTER TABLE %s ADD PRIMARY KEY (id)', relation);
+      kind := 'refused'; subject := 'column id'; what := 'no unique index is on it'; advice := format('ALTER TABLE %s ADD PRIMARY KEY (id)', relation);
       RETURN NEXT;
     END IF;
 
@@ -125,7 +125,7 @@ BEGIN
           v_table.rel, CASE WHEN EXISTS (SELECT FROM pg_attribute WHERE attrelid = v_table.rel AND attname = 'tm_delete' AND NOT attisdropped
             AND atttypid IN ('timestamp'::regtype, 'timestamptz'::regtype)) THEN 'AND ' || v_live ELSE '' END) USING v_known LOOP
         kind := 'refused'; subject := 'column status'; what := format('%s rows have status "%s"', v_part.n, v_part.label);
-        todo := format('Reclaim knows active, frozen and deleted: give these rows one of them, and keep what "%s" means in a column of your own', v_part.label);
+        advice := format('Reclaim knows active, frozen and deleted: give these rows one of them, and keep what "%s" means in a column of your own', v_part.label);
         RETURN NEXT;
       END LOOP;
     END IF;
@@ -133,7 +133,7 @@ BEGIN
       EXECUTE format('SELECT count(*) FROM %s WHERE customer_id IS NULL', v_table.rel) INTO v_count;
       IF v_count > 0 THEN
         kind := 'refused'; subject := 'column customer_id'; what := format('%s accounts have no customer', v_count);
-        todo := 'give them one, or delete them';
+        advice := 'give them one, or delete them';
         RETURN NEXT;
       END IF;
     END IF;
@@ -141,12 +141,12 @@ BEGIN
       EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE owner_user_id IS NOT NULL GROUP BY owner_user_id HAVING count(*) > 1) AS several', v_table.rel) INTO v_count;
       IF v_count > 0 THEN
         kind := 'note'; subject := 'column owner_user_id'; what := format('%s users own several customers', v_count);
-        todo := 'they choose one with the header X-Reclaim-Customer';
+        advice := 'they choose one with the header X-Reclaim-Customer';
         RETURN NEXT;
       END IF;
     ELSIF v_table.name = 'customer_customers' THEN
       kind := 'note'; subject := 'column owner_user_id'; what := 'no customer has an owner after the adoption';
-      todo := 'reclaim customers import --owners fills it';
+      advice := 'reclaim customers import --owners fills it';
       RETURN NEXT;
     END IF;
 
@@ -154,35 +154,35 @@ BEGIN
     FOR v_part IN SELECT conname, pg_get_constraintdef(oid) AS definition FROM pg_constraint
         WHERE conrelid = v_table.rel AND contype = 'c' AND pg_get_constraintdef(oid) ~ '\mstatus\M' AND NOT pg_get_constraintdef(oid) ~ 'frozen.*deleted|deleted.*frozen' LOOP
       kind := 'refused'; subject := 'constraint ' || v_part.conname; what := format('it does not allow the status frozen and deleted: %s', v_part.definition);
-      todo := format('ALTER TABLE %s DROP CONSTRAINT %I', relation, v_part.conname);
+      advice := format('ALTER TABLE %s DROP CONSTRAINT %I', relation, v_part.conname);
       RETURN NEXT;
     END LOOP;
     FOR v_part IN SELECT conname FROM pg_constraint WHERE conrelid = v_table.rel AND conname ~ '^(customer_(status_is_known|deleted_has_its_time|frozen_has_its_time)|billing_(status_is_known|deleted_has_its_time)|reclaim_adopting_.*)$' LOOP
-      kind := 'refused'; subject := 'constraint ' || v_part.conname; what := 'Reclaim needs this name'; todo := format('ALTER TABLE %s RENAME CONSTRAINT %I TO another name', relation, v_part.conname);
+      kind := 'refused'; subject := 'constraint ' || v_part.conname; what := 'Reclaim needs this name'; advice := format('ALTER TABLE %s RENAME CONSTRAINT %I TO another name', relation, v_part.conname);
       RETURN NEXT;
     END LOOP;
     FOR v_part IN SELECT oid::regclass AS name FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relname = ANY (CASE v_table.name
         WHEN 'billing_accounts' THEN ARRAY['billing_by_customer'] ELSE ARRAY['customer_by_owner', 'customer_by_status', 'customer_by_layer', 'customer_by_change',
           'customer_by_effective_date', 'customer_held', 'customer_by_name', 'customer_by_email'] END) LOOP
-      kind := 'refused'; subject := v_part.name::text; what := 'Reclaim needs this name for an index'; todo := 'rename it';
+      kind := 'refused'; subject := v_part.name::text; what := 'Reclaim needs this name for an index'; advice := 'rename it';
       RETURN NEXT;
     END LOOP;
     FOR v_part IN SELECT i.indexrelid::regclass AS name, pg_get_expr(i.indpred, i.indrelid) AS predicate, EXISTS (SELECT FROM pg_attribute a
         WHERE a.attrelid = i.indrelid AND a.attname = ANY (v_retyped) AND (a.attnum = ANY (i.indkey) OR pg_get_indexdef(i.indexrelid) ~ ('\m' || a.attname || '\M'))) AS retyped
       FROM pg_index i WHERE i.indrelid = v_table.rel LOOP
       IF v_part.predicate ~ '^\(tm_delete (=|>=|>) ''[^'']*''::timestamp[a-z ()0-9]*\)$' THEN
-        kind := 'change'; subject := 'index ' || v_part.name; todo := NULL;
+        kind := 'change'; subject := 'index ' || v_part.name; advice := NULL;
         what := format('made again, beside your writes, on rows WHERE tm_delete IS NULL instead of %s', v_part.predicate);
         RETURN NEXT;
       ELSIF v_part.retyped AND v_part.predicate ~ '::' THEN
         kind := 'refused'; subject := 'index ' || v_part.name; what := format('its predicate %s is on a column whose type changes', v_part.predicate);
-        todo := format('DROP INDEX %s, and create it again after the adoption', v_part.name);
+        advice := format('DROP INDEX %s, and create it again after the adoption', v_part.name);
         RETURN NEXT;
       ELSIF v_part.retyped THEN
         v_lock := v_lock + v_table.rows / 1000;
         kind := CASE WHEN v_table.rows > 800000 THEN 'refused' ELSE 'change' END; subject := 'index ' || v_part.name;
         what := format('built anew with its column''s type, under an exclusive lock of about %s ms', v_table.rows / 1000);
-        todo := CASE WHEN v_table.rows > 800000 THEN format('DROP INDEX CONCURRENTLY %s, and create it again after the adoption', v_part.name) END;
+        advice := CASE WHEN v_table.rows > 800000 THEN format('DROP INDEX CONCURRENTLY %s, and create it again after the adoption', v_part.name) END;
         RETURN NEXT;
       END IF;
     END LOOP;
@@ -194,21 +194,21 @@ BEGIN
         FROM pg_depend d JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid JOIN pg_class v ON v.oid = r.ev_class
         WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = v_table.rel AND v.oid <> v_table.rel
     LOOP
-      subject := 'view ' || v_part.name; todo := NULL;
+      subject := 'view ' || v_part.name; advice := NULL;
       IF NOT v_part.retyped THEN
         kind := 'note'; what := 'it stays as it is';
       ELSIF v_part.relkind = 'm' OR v_part.has_more THEN
         kind := 'refused'; what := format('it is a %s and shows a column whose type changes', CASE WHEN v_part.relkind = 'm' THEN 'materialized view' ELSE 'view with triggers or rules' END);
-        todo := 'drop it, and create it again after the adoption';
+        advice := 'drop it, and create it again after the adoption';
       ELSIF NOT pg_has_role(v_part.relowner, 'USAGE') THEN
-        kind := 'refused'; what := 'it belongs to another role and shows a column whose type changes'; todo := format('ALTER VIEW %s OWNER TO %s', v_part.name, current_user);
+        kind := 'refused'; what := 'it belongs to another role and shows a column whose type changes'; advice := format('ALTER VIEW %s OWNER TO %s', v_part.name, current_user);
       ELSE
         kind := 'change'; what := 'made again in the same transaction: it shows a column whose type changes';
       END IF;
       RETURN NEXT;
     END LOOP;
     FOR v_part IN SELECT tgname FROM pg_trigger WHERE tgrelid = v_table.rel AND NOT tgisinternal AND tgtype & 16 = 16 LOOP
-      kind := 'note'; subject := 'trigger ' || v_part.tgname; what := 'it fires for every row that the adoption changes'; todo := NULL;
+      kind := 'note'; subject := 'trigger ' || v_part.tgname; what := 'it fires for every row that the adoption changes'; advice := NULL;
       RETURN NEXT;
     END LOOP;
 
@@ -218,14 +218,14 @@ BEGIN
           WHERE a.attrelid = v_table.rel AND a.attnum > 0 AND NOT a.attisdropped AND a.attname ~ 'balance|credit|funds' AND a.attname <> 'balance_micros'
             AND t.typcategory = 'N' AND a.attname <> coalesce(split_part(p_balance, ':', 1), '') LOOP
         kind := 'note'; subject := 'column ' || v_part.attname; what := format('%s: balances in this column are not taken over', v_part.type);
-        todo := format('reclaim migrate --balance %s[:micros|cents]', v_part.attname);
+        advice := format('reclaim migrate --balance %s[:micros|cents]', v_part.attname);
         RETURN NEXT;
       END LOOP;
       IF p_balance IS NOT NULL THEN
-        subject := 'column ' || split_part(p_balance, ':', 1); todo := NULL;
+        subject := 'column ' || split_part(p_balance, ':', 1); advice := NULL;
         IF NOT EXISTS (SELECT FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid WHERE a.attrelid = v_table.rel AND NOT a.attisdropped
             AND a.attname = split_part(p_balance, ':', 1) AND t.typcategory = 'N') THEN
-          kind := 'refused'; what := 'there is no column of this name that holds numbers'; todo := 'name another with --balance';
+          kind := 'refused'; what := 'there is no column of this name that holds numbers'; advice := 'name another with --balance';
         ELSE
           kind := 'change'; what := 'its values become balance_micros; the column stays, and is not read afterwards';
         END IF;
@@ -234,7 +234,7 @@ BEGIN
     END IF;
 
     -- In all.
-    kind := 'change'; subject := 'table'; todo := NULL; lock_ms := v_lock;
+    kind := 'change'; subject := 'table'; advice := NULL; lock_ms := v_lock;
     what := format('about %s rows: exclusive locks of %s ms at most for columns and constraints, row locks of 300 ms for batches; about %s s in all',
       v_table.rows, v_lock, 1 + v_table.rows / 12000);
     RETURN NEXT;
@@ -246,7 +246,7 @@ BEGIN
       relation := 'reclaim.' || v_text; subject := 'table'; lock_ms := v_count / 20 + 100;
       kind := CASE WHEN v_count > 50000 THEN 'refused' ELSE 'change' END;
       what := format('adopted in one transaction, locked for about %s ms', lock_ms);
-      todo := CASE WHEN v_count > 50000 THEN format('ALTER TABLE %s SET SCHEMA public: there it is adopted in batches', relation) END;
+      advice := CASE WHEN v_count > 50000 THEN format('ALTER TABLE %s SET SCHEMA public: there it is adopted in batches', relation) END;
       RETURN NEXT;
     END IF;
   END LOOP;

@@ -11,6 +11,9 @@ BEGIN
     EXECUTE format('DROP VIEW reclaim.%I', v_name);
     EXECUTE format('ALTER TABLE reclaim.%I RENAME TO %I', 'own_' || v_name, v_name);
   END LOOP;
+  FOR v_name IN SELECT name FROM reclaim.adoption WHERE to_regclass('public.' || name) IS NOT NULL LOOP
+    EXECUTE format('DROP TRIGGER IF EXISTS zz_reclaim_adopting ON public.%I', v_name);
+  END LOOP;
   FOR v_statement IN SELECT statement FROM reclaim.adoption_undo ORDER BY id DESC LOOP
     BEGIN
       EXECUTE v_statement;
@@ -34,7 +37,7 @@ DELETE FROM reclaim.adopted_columns WHERE relation IN (SELECT 'public.' || name 
 DROP FUNCTION IF EXISTS reclaim.adopt_shape(regclass), reclaim.adopt_alter(regclass, text), reclaim.adopt_time(timestamptz);
 -- These are there when the step was not finished.
 DROP FUNCTION IF EXISTS reclaim.adopting_customer(), reclaim.adopting_account(), reclaim.step_next(), reclaim.adopt_begin(text),
-  reclaim.adopt_rows(text), reclaim.adopt_freezes(integer), reclaim.adopt_switch(text), reclaim.adopt_undo(text),
+  reclaim.adopt_rows(text), reclaim.adopt_customers(), reclaim.adopt_switch(text), reclaim.adopt_undo(text),
   reclaim.adopt_account_function(text);
 DROP TABLE IF EXISTS reclaim.adoption_index;
 DROP TABLE reclaim.adoption, reclaim.adoption_undo;

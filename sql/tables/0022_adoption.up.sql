@@ -96,6 +96,15 @@ LANGUAGE sql STABLE
 AS $$ SELECT CASE WHEN p_time BETWEEN '1970-01-02 00:00:00+00' AND pg_catalog.now() + interval '1 year' THEN p_time END $$;
 REVOKE ALL ON FUNCTION reclaim.adopt_time FROM PUBLIC;
 
+-- Where the customers are whose accounts are adopted.
+CREATE OR REPLACE FUNCTION reclaim.adopt_customers() RETURNS text
+LANGUAGE sql STABLE
+AS $$
+  SELECT CASE WHEN EXISTS (SELECT FROM reclaim.adopted_columns WHERE relation = 'public.customer_customers') THEN 'public.customer_customers'
+    ELSE 'reclaim.customer_customers' END
+$$;
+REVOKE ALL ON FUNCTION reclaim.adopt_customers FROM PUBLIC;
+
 -- A row of customer_customers that is written before the triggers of Reclaim are there. A change of state that another
 -- program makes meanwhile is noted: the leader writes its consequences (reclaim.customer_sweep).
 CREATE OR REPLACE FUNCTION reclaim.adopting_customer() RETURNS trigger
@@ -137,8 +146,8 @@ END
 $$;
 REVOKE ALL ON FUNCTION reclaim.adopting_customer FROM PUBLIC;
 
--- The trigger's function for billing_accounts, with the expression for its balance. A hold without a reason must not look like a
--- freeze, which a recovery would lift.
+-- The trigger's function for billing_accounts, with the expression for its balance. Accounts of customers that are frozen or
+-- deleted are so too, since then. A hold without a reason must not look like a freeze, which a recovery would lift.
 CREATE OR REPLACE FUNCTION reclaim.adopt_account_function(p_balance text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $make$
@@ -150,21 +159,35 @@ BEGIN
     DECLARE
       v_gone timestamptz := reclaim.adopt_time(NEW.tm_delete);
       v_status text := CASE WHEN v_gone IS NOT NULL THEN 'deleted' ELSE coalesce(nullif(NEW.status::text, ''), 'active') END;
+      v_customer record;
     BEGIN
-      NEW.status := v_status;
-      NEW.tm_delete := CASE WHEN v_status = 'deleted' THEN coalesce(v_gone, reclaim.adopt_time(NEW.tm_update), clock_timestamp()) END;
+      SELECT c.status, c.tm_deletion_scheduled AS since, c.tm_delete AS gone INTO v_customer FROM %s c WHERE c.id = NEW.customer_id;
+      IF v_customer.status = 'deleted' AND v_status <> 'deleted' THEN
+        v_gone := v_customer.gone;
+        v_status := 'deleted';
+      END IF;
       NEW.hold_reasons := coalesce(NEW.hold_reasons, '{}');
-      IF v_status = 'frozen' AND NEW.hold_reasons = '{}'
-          AND NOT EXISTS (SELECT FROM %s c WHERE c.id = NEW.customer_id AND c.status = 'frozen') THEN
+      IF v_customer.status = 'frozen' AND v_status <> 'deleted' THEN
+        IF v_status <> 'frozen' THEN
+          NEW.tm_update := clock_timestamp();
+          v_status := 'frozen';
+        END IF;
+        IF NOT 'account_frozen' = ANY (NEW.hold_reasons) THEN
+          NEW.hold_reasons := array_append(NEW.hold_reasons, 'account_frozen');
+          INSERT INTO reclaim.billing_freezes (billing_account_id, frozen_at) VALUES (NEW.id, coalesce(v_customer.since, clock_timestamp()))
+            ON CONFLICT DO NOTHING;
+        END IF;
+      ELSIF v_status = 'frozen' AND NEW.hold_reasons = '{}' THEN
         NEW.hold_reasons := '{held}';
       END IF;
+      NEW.status := v_status;
+      NEW.tm_delete := CASE WHEN v_status = 'deleted' THEN coalesce(v_gone, reclaim.adopt_time(NEW.tm_update), clock_timestamp()) END;
       NEW.balance_micros := coalesce(%s, NEW.balance_micros, 0);
       RETURN NEW;
     END
     $$;
     REVOKE ALL ON FUNCTION reclaim.adopting_account FROM PUBLIC$function$,
-    CASE WHEN EXISTS (SELECT FROM reclaim.adopted_columns WHERE relation = 'public.customer_customers') THEN 'public.customer_customers'
-      ELSE 'reclaim.customer_customers' END, coalesce(p_balance, 'NULL'));
+    reclaim.adopt_customers(), coalesce(p_balance, 'NULL'));
 END
 $make$;
 REVOKE ALL ON FUNCTION reclaim.adopt_account_function FROM PUBLIC;
@@ -187,7 +210,6 @@ BEGIN
   EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', v_table);
   INSERT INTO reclaim.adoption (name, before, balance, filenode, blocks)
     VALUES (p_name, ARRAY(SELECT reclaim.adopt_shape(v_table)), CASE p_name WHEN 'billing_accounts' THEN v_balance END, 0, 0);
-  PERFORM reclaim.adopt_undo(format('DROP TRIGGER IF EXISTS zz_reclaim_adopting ON %s', v_table));
 
   -- An index on "not deleted" by its sentinel would be on nothing: it is made again, under its name, on tm_delete IS NULL.
   FOR v_index IN SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition,
@@ -305,8 +327,9 @@ BEGIN
         WHERE c.status IN ('frozen', 'deleted') AND NOT EXISTS (SELECT FROM reclaim.customer_pending p WHERE p.customer_id = c.id::uuid)
         ON CONFLICT DO NOTHING$batch$, v_table, v_range);
   ELSE
-    EXECUTE format('UPDATE %s SET hold_reasons = hold_reasons WHERE %s AND (tm_delete IS NOT NULL OR status IS NULL OR status::text <> ''active''
-      OR hold_reasons IS NULL OR balance_micros IS NULL OR %s)', v_table, v_range,
+    EXECUTE format('UPDATE %s a SET hold_reasons = hold_reasons WHERE %s AND (tm_delete IS NOT NULL OR status IS NULL OR status::text <> ''active''
+      OR hold_reasons IS NULL OR balance_micros IS NULL OR EXISTS (SELECT FROM %s c WHERE c.id = a.customer_id AND c.status <> ''active'') OR %s)',
+      v_table, replace(v_range, 'ctid', 'a.ctid'), reclaim.adopt_customers(),
       CASE WHEN v_at.balance IS NULL THEN 'false' ELSE format('(%s) <> balance_micros', replace(v_at.balance, 'NEW.', '')) END);
   END IF;
   v_spent := clock_timestamp() - v_began;
@@ -316,30 +339,6 @@ BEGIN
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.adopt_rows FROM PUBLIC;
-
--- Accounts of customers that are frozen already are frozen since then, some at a time.
-CREATE OR REPLACE FUNCTION reclaim.adopt_freezes(p_limit integer) RETURNS bigint
-LANGUAGE plpgsql SET search_path = pg_catalog
-AS $$
-DECLARE
-  v_count bigint;
-BEGIN
-  PERFORM set_config('reclaim.adopting', 'on', true);
-  WITH batch AS (
-    SELECT a.id, a.status::text AS status, c.tm_deletion_scheduled AS since FROM public.customer_customers c
-      JOIN public.billing_accounts a ON a.customer_id = c.id
-      WHERE c.status = 'frozen' AND a.status <> 'deleted' AND NOT 'account_frozen' = ANY (a.hold_reasons) LIMIT p_limit),
-  held AS (
-    UPDATE public.billing_accounts a SET status = 'frozen', hold_reasons = array_append(a.hold_reasons, 'account_frozen'),
-        tm_update = CASE WHEN s.status = 'frozen' THEN a.tm_update ELSE clock_timestamp() END
-      FROM batch s WHERE s.id = a.id RETURNING a.id, s.since)
-  INSERT INTO reclaim.billing_freezes (billing_account_id, frozen_at) SELECT id, coalesce(since, clock_timestamp()) FROM held
-    ON CONFLICT DO NOTHING;
-  GET DIAGNOSTICS v_count = ROW_COUNT;
-  RETURN v_count;
-END
-$$;
-REVOKE ALL ON FUNCTION reclaim.adopt_freezes FROM PUBLIC;
 
 -- From here on reclaim.NAME is the team's table.
 CREATE OR REPLACE FUNCTION reclaim.adopt_switch(p_name text) RETURNS void
@@ -461,14 +460,6 @@ BEGIN
   IF v_names = '{}' THEN
     RETURN;
   END IF;
-  IF cardinality(v_names) = 2 THEN
-    IF EXISTS (SELECT FROM public.customer_customers c JOIN public.billing_accounts a ON a.customer_id = c.id
-        WHERE c.status = 'frozen' AND a.status <> 'deleted' AND NOT 'account_frozen' = ANY (a.hold_reasons)) THEN
-      statement := 'SELECT reclaim.adopt_freezes(1000)';
-      what := 'public.billing_accounts: accounts of frozen customers';
-      RETURN;
-    END IF;
-  END IF;
   statement := (SELECT string_agg(format('SELECT reclaim.adopt_switch(%L)', one), '; ') FROM unnest(v_names) AS one);
   what := 'the tables are taken over';
 END
@@ -482,8 +473,8 @@ INSERT INTO reclaim.adoption_undo (statement) SELECT pg_get_functiondef(oid) FRO
 DROP FUNCTION reclaim.adopt_shape(regclass);
 DROP FUNCTION reclaim.adopt_alter(regclass, text);
 DROP FUNCTION reclaim.adopt_begin(text);
+DROP FUNCTION reclaim.adopt_customers();
 DROP FUNCTION reclaim.adopt_rows(text);
-DROP FUNCTION reclaim.adopt_freezes(integer);
 DROP FUNCTION reclaim.adopt_switch(text);
 DROP FUNCTION reclaim.adopt_undo(text);
 DROP FUNCTION reclaim.adopt_account_function(text);

@@ -21,7 +21,7 @@ static const struct report_shape steps_shape = {columns, COUNT_OF(columns), fals
 
 static const struct report_column finding_columns[] = {
     {.name = "kind", .width = 8},    {.name = "table", .width = 26}, {.name = "subject", .width = 24}, {.name = "what"},
-    {.name = "todo"}, {.name = "lock_ms", .kind = REPORT_NUMBER},
+    {.name = "advice"}, {.name = "lock_ms", .kind = REPORT_NUMBER},
 };
 static const struct report_shape findings_shape = {finding_columns, COUNT_OF(finding_columns), true, "-", "finding"};
 

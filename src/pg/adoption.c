@@ -13,7 +13,7 @@ static const struct statement adoption_begun = {
 };
 static const struct statement adoption_findings = {
     .name = "adoption_findings",
-    .sql = "SELECT kind, relation, subject, what, todo, lock_ms FROM pg_temp.adoption_findings($1)"
+    .sql = "SELECT kind, relation, subject, what, advice, lock_ms FROM pg_temp.adoption_findings($1)"
            " ORDER BY kind = 'refused' DESC, kind, relation DESC",
     .params = 1,
     .columns = ADOPTION_COLUMNS,

@@ -4,8 +4,8 @@
 
 #include "pg/pg.h"
 
-/* What is found, in rows of kind (refused, change, note), relation, subject, what, todo and lock_ms. */
-#define ADOPTION_COLUMNS "kind:text relation:text subject:text what:text todo:text lock_ms:int8"
+/* What is found, in rows of kind (refused, change, note), relation, subject, what, advice and lock_ms. */
+#define ADOPTION_COLUMNS "kind:text relation:text subject:text what:text advice:text lock_ms:int8"
 
 /* Calls `each` once, with all rows. Nothing is found where the tables are adopted already. `balance` is NULL, or as in
  * "reclaim migrate --balance COLUMN[:micros|cents]". */

@@ -257,9 +257,10 @@ enum err migrate_up(struct pg *pg, const struct schema *schema, int64_t deadline
     enum err e = lock(pg, deadline_ns, why);
     if (e)
         return e;
-    e = prepare(pg, schema, deadline_ns, &report, why);
-    if (!e && schema->set && report.before == 0)
+    if (schema->set)
         e = adoption_is_possible(pg, deadline_ns, why);
+    if (!e)
+        e = prepare(pg, schema, deadline_ns, &report, why);
     for (report.after = report.before; !e && (size_t)report.after < schema->count; report.after++) {
         const struct migration *m = &schema->steps[report.after];
         e = step_up_patiently(pg, m, deadline_ns, why);

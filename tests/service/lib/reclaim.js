@@ -239,8 +239,8 @@ export async function serve(scope, { database, env = {}, args = [], wait = 'read
   return server;
 }
 
-/** Runs one command until it exits. */
-export async function run(scope, args, { env = {}, database, directory, deadlineMs = 120_000 } = {}) {
+/** Runs one command until it exits; `said` is called with what it has written to stderr so far, and with its process. */
+export async function run(scope, args, { env = {}, database, directory, deadlineMs = 120_000, said } = {}) {
   const home = directory ?? temporaryDirectory(stageOf(scope));
   const child = spawn(reclaimProgram(), args, {
     cwd: home,
@@ -252,6 +252,7 @@ export async function run(scope, args, { env = {}, database, directory, deadline
   const forget = keepEnded(child.pid);
   const parts = { stdout: [], stderr: [] };
   for (const name of ['stdout', 'stderr']) child[name].on('data', (part) => parts[name].push(part));
+  if (said) child.stderr.on('data', () => said(Buffer.concat(parts.stderr).toString('utf8'), child));
   const { code, signal } = await new Promise((resolve, reject) => {
     child.once('error', reject);
     child.once('close', (endCode, endSignal) => resolve({ code: endCode, signal: endSignal }));
