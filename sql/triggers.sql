@@ -1,65 +1,6 @@
 -- Which trigger calls which function. PostgreSQL fires triggers of the same kind in the order of their names, and so they
 -- stand here. Applied after the functions, whenever the set of them changed; a trigger that is taken out of this file
 -- needs a DROP TRIGGER IF EXISTS in its place.
---
--- Those of customer_customers and billing_accounts are on the table itself, in public if it was taken over there.
-DO $$
-DECLARE
-  v_customers regclass := reclaim.table_home('customer_customers');
-  v_accounts regclass := reclaim.table_home('billing_accounts');
-BEGIN
-  -- customer_customers, before each row: the accounts are locked before the freeze gets its time.
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_freezes_accounts BEFORE UPDATE OF status ON %s FOR EACH ROW
-    WHEN (NEW.status = ''frozen'' AND OLD.status IS DISTINCT FROM ''frozen'')
-    EXECUTE FUNCTION reclaim.customer_freezes_accounts()', v_customers);
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep BEFORE DELETE ON %s FOR EACH ROW
-    EXECUTE FUNCTION reclaim.customer_keep()', v_customers);
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_all BEFORE TRUNCATE ON %s FOR EACH STATEMENT
-    EXECUTE FUNCTION reclaim.customer_keep()', v_customers);
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_new_owner BEFORE UPDATE OF owner_user_id ON %s FOR EACH ROW
-    WHEN (NEW.owner_user_id IS DISTINCT FROM OLD.owner_user_id AND NEW.owner_user_id IS NOT NULL)
-    EXECUTE FUNCTION reclaim.customer_keep_owner()', v_customers);
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_owner BEFORE INSERT ON %s FOR EACH ROW
-    WHEN (NEW.owner_user_id IS NOT NULL) EXECUTE FUNCTION reclaim.customer_keep_owner()', v_customers);
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_settle BEFORE UPDATE ON %s FOR EACH ROW
-    EXECUTE FUNCTION reclaim.customer_settle()', v_customers);
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_settle_new BEFORE INSERT ON %s FOR EACH ROW
-    EXECUTE FUNCTION reclaim.customer_settle_new()', v_customers);
-  -- After each row: a note of the change.
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_note AFTER UPDATE ON %s FOR EACH ROW
-    WHEN (OLD.status IS DISTINCT FROM NEW.status OR (OLD.hold_at IS NOT NULL AND NEW.hold_at IS NULL
-      AND OLD.deletion_effective_at IS DISTINCT FROM NEW.deletion_effective_at))
-    EXECUTE FUNCTION reclaim.customer_note()', v_customers);
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_note_gone AFTER DELETE ON %s FOR EACH ROW
-    WHEN (OLD.status <> ''deleted'') EXECUTE FUNCTION reclaim.customer_note()', v_customers);
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_note_new AFTER INSERT ON %s FOR EACH ROW
-    WHEN (NEW.status <> ''active'' OR NEW.version > 1) EXECUTE FUNCTION reclaim.customer_note()', v_customers);
-  -- After the statement: what follows from the changes, then every gate is told.
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_follow AFTER INSERT OR DELETE OR UPDATE OF status, tm_delete, hold_at ON %s
-    FOR EACH STATEMENT EXECUTE FUNCTION reclaim.customer_follow()', v_customers);
-  EXECUTE format('CREATE OR REPLACE TRIGGER customer_notify AFTER INSERT OR DELETE OR UPDATE OF status, tm_delete, hold_at ON %s
-    FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel(''reclaim_customers'')', v_customers);
-
-  -- billing_accounts, before each row.
-  EXECUTE format('CREATE OR REPLACE TRIGGER billing_settle BEFORE INSERT OR UPDATE ON %s FOR EACH ROW
-    EXECUTE FUNCTION reclaim.billing_settle()', v_accounts);
-  EXECUTE format('CREATE OR REPLACE TRIGGER billing_settle_holds BEFORE INSERT OR UPDATE OF status, hold_reasons, tm_delete
-    ON %s FOR EACH ROW EXECUTE FUNCTION reclaim.billing_settle_holds()', v_accounts);
-  -- After each row.
-  EXECUTE format('CREATE OR REPLACE TRIGGER billing_follow AFTER UPDATE ON %s FOR EACH ROW
-    WHEN (OLD.status IS DISTINCT FROM NEW.status OR OLD.hold_reasons IS DISTINCT FROM NEW.hold_reasons
-      OR OLD.balance_micros < NEW.balance_micros) EXECUTE FUNCTION reclaim.billing_follow()', v_accounts);
-  EXECUTE format('CREATE OR REPLACE TRIGGER billing_follow_new AFTER INSERT ON %s FOR EACH ROW
-    WHEN (NEW.status = ''frozen'') EXECUTE FUNCTION reclaim.billing_follow()', v_accounts);
-
-  -- What settled the rows while the tables were being adopted (step 0022).
-  EXECUTE format('DROP TRIGGER IF EXISTS zz_reclaim_adopting ON %s', v_customers);
-  EXECUTE format('DROP TRIGGER IF EXISTS zz_reclaim_adopting ON %s', v_accounts);
-  DROP FUNCTION IF EXISTS reclaim.adopting_customer();
-  DROP FUNCTION IF EXISTS reclaim.adopting_account();
-  DROP FUNCTION IF EXISTS reclaim.adopt_time(timestamptz);
-END
-$$;
 
 CREATE OR REPLACE TRIGGER billing_subscription_settle BEFORE INSERT ON reclaim.billing_subscriptions
   FOR EACH ROW EXECUTE FUNCTION reclaim.billing_subscription_settle();
@@ -110,3 +51,65 @@ CREATE OR REPLACE TRIGGER keep_event BEFORE UPDATE ON reclaim.auth_cleanup_event
 
 -- The audit tables have their first partitions before anything is written; the leader makes the next in time.
 SELECT reclaim.make_audit_partitions();
+
+-- Those of customer_customers and billing_accounts are on the table itself, in public if it was taken over there. They come last:
+-- others wait for these tables from here to the end of the transaction.
+DO $$
+DECLARE
+  v_customers regclass := reclaim.table_home('customer_customers');
+  v_accounts regclass := reclaim.table_home('billing_accounts');
+  v_adopting regclass;
+BEGIN
+  -- customer_customers, before each row: the accounts are locked before the freeze gets its time.
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_freezes_accounts BEFORE UPDATE OF status ON %s FOR EACH ROW
+    WHEN (NEW.status = ''frozen'' AND OLD.status IS DISTINCT FROM ''frozen'')
+    EXECUTE FUNCTION reclaim.customer_freezes_accounts()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep BEFORE DELETE ON %s FOR EACH ROW
+    EXECUTE FUNCTION reclaim.customer_keep()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_all BEFORE TRUNCATE ON %s FOR EACH STATEMENT
+    EXECUTE FUNCTION reclaim.customer_keep()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_new_owner BEFORE UPDATE OF owner_user_id ON %s FOR EACH ROW
+    WHEN (NEW.owner_user_id IS DISTINCT FROM OLD.owner_user_id AND NEW.owner_user_id IS NOT NULL)
+    EXECUTE FUNCTION reclaim.customer_keep_owner()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_keep_owner BEFORE INSERT ON %s FOR EACH ROW
+    WHEN (NEW.owner_user_id IS NOT NULL) EXECUTE FUNCTION reclaim.customer_keep_owner()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_settle BEFORE UPDATE ON %s FOR EACH ROW
+    EXECUTE FUNCTION reclaim.customer_settle()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_settle_new BEFORE INSERT ON %s FOR EACH ROW
+    EXECUTE FUNCTION reclaim.customer_settle_new()', v_customers);
+  -- After each row: a note of the change.
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_note AFTER UPDATE ON %s FOR EACH ROW
+    WHEN (OLD.status IS DISTINCT FROM NEW.status OR (OLD.hold_at IS NOT NULL AND NEW.hold_at IS NULL
+      AND OLD.deletion_effective_at IS DISTINCT FROM NEW.deletion_effective_at))
+    EXECUTE FUNCTION reclaim.customer_note()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_note_gone AFTER DELETE ON %s FOR EACH ROW
+    WHEN (OLD.status <> ''deleted'') EXECUTE FUNCTION reclaim.customer_note()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_note_new AFTER INSERT ON %s FOR EACH ROW
+    WHEN (NEW.status <> ''active'' OR NEW.version > 1) EXECUTE FUNCTION reclaim.customer_note()', v_customers);
+  -- After the statement: what follows from the changes, then every gate is told.
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_follow AFTER INSERT OR DELETE OR UPDATE OF status, tm_delete, hold_at ON %s
+    FOR EACH STATEMENT EXECUTE FUNCTION reclaim.customer_follow()', v_customers);
+  EXECUTE format('CREATE OR REPLACE TRIGGER customer_notify AFTER INSERT OR DELETE OR UPDATE OF status, tm_delete, hold_at ON %s
+    FOR EACH STATEMENT EXECUTE FUNCTION reclaim.notify_channel(''reclaim_customers'')', v_customers);
+
+  -- billing_accounts, before each row.
+  EXECUTE format('CREATE OR REPLACE TRIGGER billing_settle BEFORE INSERT OR UPDATE ON %s FOR EACH ROW
+    EXECUTE FUNCTION reclaim.billing_settle()', v_accounts);
+  EXECUTE format('CREATE OR REPLACE TRIGGER billing_settle_holds BEFORE INSERT OR UPDATE OF status, hold_reasons, tm_delete
+    ON %s FOR EACH ROW EXECUTE FUNCTION reclaim.billing_settle_holds()', v_accounts);
+  -- After each row.
+  EXECUTE format('CREATE OR REPLACE TRIGGER billing_follow AFTER UPDATE ON %s FOR EACH ROW
+    WHEN (OLD.status IS DISTINCT FROM NEW.status OR OLD.hold_reasons IS DISTINCT FROM NEW.hold_reasons
+      OR OLD.balance_micros < NEW.balance_micros) EXECUTE FUNCTION reclaim.billing_follow()', v_accounts);
+  EXECUTE format('CREATE OR REPLACE TRIGGER billing_follow_new AFTER INSERT ON %s FOR EACH ROW
+    WHEN (NEW.status = ''frozen'') EXECUTE FUNCTION reclaim.billing_follow()', v_accounts);
+
+  -- What settled the rows while the tables were being adopted (step 0022). Looked for first: DROP TRIGGER keeps readers out, too.
+  FOR v_adopting IN SELECT tgrelid::regclass FROM pg_trigger WHERE tgname = 'zz_reclaim_adopting' LOOP
+    EXECUTE format('DROP TRIGGER zz_reclaim_adopting ON %s', v_adopting);
+  END LOOP;
+  DROP FUNCTION IF EXISTS reclaim.adopting_customer();
+  DROP FUNCTION IF EXISTS reclaim.adopting_account();
+  DROP FUNCTION IF EXISTS reclaim.adopt_time(timestamptz);
+END
+$$;

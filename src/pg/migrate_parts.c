@@ -164,7 +164,7 @@ static enum err run_parts(struct pg *pg, const struct migration *m, struct why *
 enum err parts_up(struct pg *pg, const struct migration *m, int64_t deadline_ns, struct why *why)
 {
     AUTO(buf) struct buf first = buf_new(SCRIPT_MAX);
-    const char *last;
+    const char *last = NULL;
     enum err e;
     if ((e = split(m, &first, &last, why)) || (e = run_patiently(pg, m, buf_str(&first).at, deadline_ns, false, why)) ||
         (e = run_parts(pg, m, why)))
