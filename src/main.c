@@ -64,22 +64,27 @@ static const struct command commands[] = {
      .group = GROUP_CUSTOMERS,
      .usage = "list|members|import [ID …|FILE]",
      .summary = "lists and imports customers; members of a customer",
-     .help = "  list                        customers in the order of their ids, all or those that the options name\n"
-             "  members ID                  the users who act for a customer beside its owner\n"
-             "  members ID add USER_ID      makes a user of auth.users a member; prints the member as JSON\n"
-             "  members ID remove USER_ID   ends a membership, at every gate at once; prints the member as JSON\n"
-             "  import --from-users         makes each confirmed user of auth.users who neither owns nor belongs to a\n"
-             "                              customer a customer of the same address\n"
-             "  import FILE                 customers from CSV; the first line names the columns: name, email,\n"
-             "                              owner_user_id. A line that is wrong is named, and nothing is imported.\n"
-             "                              Lines that are customers already are skipped.\n"
-             "\n"
-             "import writes batches of 500, each a transaction, and prints {\"imported\":n,\"skipped\":n}.\n",
+     .help =
+         "  list                        customers in the order of their ids, all or those that the options name\n"
+         "  members ID                  the users who act for a customer beside its owner\n"
+         "  members ID add USER_ID      makes a user of auth.users a member; prints the member as JSON\n"
+         "  members ID remove USER_ID   ends a membership, at every gate at once; prints the member as JSON\n"
+         "  import --from-users         makes each confirmed user of auth.users who neither owns nor belongs to a\n"
+         "                              customer a customer of the same address\n"
+         "  import FILE                 customers from CSV; the first line names the columns: name, email,\n"
+         "                              owner_user_id. A line that is wrong is named, and nothing is imported.\n"
+         "                              Lines that are customers already are skipped.\n"
+         "  import --owners [FILE]      gives live customers without an owner the confirmed user of their address, or\n"
+         "                              who the CSV file (customer_id,owner_user_id) or --query names\n"
+         "\n"
+         "import writes batches of 500, each a transaction, and prints {\"imported\":n,\"skipped\":n}.\n",
      .options = OPTIONS({"--status", "STATUS", "list: only those that are active, frozen or deleted"},
                         {"--held", NULL, "list: only those under legal hold"},
                         {"--q", "TEXT", "list: only the one of this id, or whose name or address begins so"},
                         {"--role", "ROLE", "members add: a name for your own programs, such as billing (member)"},
                         {"--from-users", NULL, "import: from auth.users"},
+                        {"--owners", NULL, "import: no customers, but owners for those that have none"},
+                        {"--query", "SQL", "import --owners: returns customer_id and owner_user_id"},
                         {"--dry-run", NULL, "import: checks everything, counts, and imports nothing"}),
      .words = 4,
      .needs = NEEDS_DATABASE | NEEDS_FORMAT | RUNS_ONCE,

@@ -155,7 +155,10 @@ static const char *fault_of_members(const struct command_context *c)
 
 static const char *fault_of_import(const struct command_context *c)
 {
-    if (c->word_count > 2 || (option(c, "--from-users") != NULL) == (c->word_count == 2))
+    bool owners = option(c, "--owners") != NULL, users = option(c, "--from-users") != NULL;
+    if (option(c, "--query") && (!owners || c->word_count == 2))
+        return "--query goes with --owners, and without a file";
+    if (c->word_count > 2 || (owners ? users : users == (c->word_count == 2)))
         return "import takes either --from-users or the name of a CSV file";
     return c->format_given ? "--format is for lists: table, csv or json" : NULL;
 }
@@ -164,10 +167,10 @@ static const struct {
     const char *verb;
     const char *(*fault_of)(const struct command_context *c);
     enum err (*run)(struct command_context *c);
-    const char *const options[4]; /* that no other verb takes */
+    const char *const options[5]; /* that no other verb takes */
 } verbs[] = {{"list", fault_of_list, list, {"--status", "--held", "--q"}},
              {"members", fault_of_members, list_members, {"--role"}},
-             {"import", fault_of_import, customers_import, {"--from-users", "--dry-run"}}};
+             {"import", fault_of_import, customers_import, {"--from-users", "--dry-run", "--owners", "--query"}}};
 
 static size_t verb_of(const struct command_context *c)
 {

@@ -9,5 +9,7 @@ void print_after_lease(int64_t committed_ns, struct str object);
 
 /* `reclaim customers import`. */
 enum err customers_import(struct command_context *c) MUST_CHECK;
+/* The same with --owners. */
+enum err customers_import_owners(struct command_context *c) MUST_CHECK;
 
 #endif

@@ -8,6 +8,7 @@
 #include "calls/switches.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/doctor_adoption.h"
 #include "cli/doctor_role.h"
 #include "erasure/cascade.h"
 #include "events/broker.h"
@@ -506,6 +507,7 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     doctor_check_columns(pg, note, x);
     check_switches(x, pg, s);
     check_layers(x, pg, repairs);
+    doctor_check_owners(pg, note, x);
 }
 
 static void check_all(struct examination *x, const char *config, bool repairs)

@@ -210,5 +210,7 @@ static enum err import_from_file(struct command_context *c)
 
 enum err customers_import(struct command_context *c)
 {
+    if (option(c, "--owners"))
+        return customers_import_owners(c);
     return option(c, "--from-users") ? import_from_users(c) : import_from_file(c);
 }

@@ -20,8 +20,12 @@ static const struct report_column columns[] = {
 static const struct report_shape steps_shape = {columns, COUNT_OF(columns), false, "", NULL};
 
 static const struct report_column finding_columns[] = {
-    {.name = "kind", .width = 8},    {.name = "table", .width = 26}, {.name = "subject", .width = 24}, {.name = "what"},
-    {.name = "advice"}, {.name = "lock_ms", .kind = REPORT_NUMBER},
+    {.name = "kind", .width = 8},
+    {.name = "table", .width = 26},
+    {.name = "subject", .width = 24},
+    {.name = "what"},
+    {.name = "advice"},
+    {.name = "lock_ms", .kind = REPORT_NUMBER},
 };
 static const struct report_shape findings_shape = {finding_columns, COUNT_OF(finding_columns), true, "-", "finding"};
 
@@ -92,8 +96,8 @@ static enum err check(struct command_context *c)
 {
     AUTO(report) struct report *r = report_new(&findings_shape, c->format);
     struct check check = {.report = r};
-    enum err e = adoption_check(c->pg, option(c, "--balance"), clock_ns() + MIGRATE_DEADLINE_NS, add_findings, &check,
-                                &c->why);
+    enum err e =
+        adoption_check(c->pg, option(c, "--balance"), clock_ns() + MIGRATE_DEADLINE_NS, add_findings, &check, &c->why);
     if (e || (e = report_print(r, &c->why)))
         return e;
     return check.refused ? why_set(&c->why, ERR_INPUT, "%d of these stop the adoption", check.refused) : OK;

@@ -21,7 +21,8 @@ static const struct statement adoption_findings = {
 /* The expression in which NEW is the row: the unit without a name is the whole of the currency. */
 static const struct statement adoption_balance = {
     .name = "adoption_balance",
-    .sql = "SELECT pg_catalog.set_config('reclaim.balance', pg_catalog.format('pg_catalog.round((NEW.%I)::numeric * %s)::bigint',"
+    .sql = "SELECT pg_catalog.set_config('reclaim.balance', pg_catalog.format('pg_catalog.round((NEW.%I)::numeric * "
+           "%s)::bigint',"
            " pg_catalog.split_part($1, ':', 1), CASE pg_catalog.split_part($1, ':', 2)"
            " WHEN 'micros' THEN '1' WHEN 'cents' THEN '10000' ELSE '1000000' END), false) AS expression",
     .params = 1,
@@ -68,8 +69,10 @@ static void take_refusal(void *context, const struct pg_call *rows)
 {
     struct why *why = context;
     if (rows->rows > 0 && str_eq(pg_get(rows, 0, 0), STR("refused")))
-        (void)why_set(why, ERR_INPUT, "%s cannot be adopted, %s: %s. What to do: %s. Nothing was changed; reclaim migrate --check tells all",
-                      pg_get(rows, 0, 1).at, pg_get(rows, 0, 2).at, pg_get(rows, 0, 3).at, pg_get(rows, 0, 4).at);
+        (void)why_set(
+            why, ERR_INPUT,
+            "%s cannot be adopted, %s: %s. What to do: %s. Nothing was changed; reclaim migrate --check tells all",
+            pg_get(rows, 0, 1).at, pg_get(rows, 0, 2).at, pg_get(rows, 0, 3).at, pg_get(rows, 0, 4).at);
 }
 
 enum err adoption_is_possible(struct pg *pg, int64_t deadline_ns, struct why *why)

@@ -369,8 +369,8 @@ enum err migrate_down(struct pg *pg, const struct schema *schema, int steps, int
         e = take_back_unfinished(pg, schema, report.before, deadline_ns, why);
     int target = report.before > steps ? report.before - steps : 0;
     for (report.after = report.before; !e && report.after > target; report.after--)
-        e = step_down_patiently(pg, &schema->steps[report.after - 1], report.after == report.before ? schema->set : NULL,
-                      deadline_ns, why);
+        e = step_down_patiently(pg, &schema->steps[report.after - 1],
+                                report.after == report.before ? schema->set : NULL, deadline_ns, why);
     unlock(pg);
     if (!e)
         *ret = report;

@@ -170,6 +170,8 @@ enum err parts_up(struct pg *pg, const struct migration *m, int64_t deadline_ns,
         (e = run_parts(pg, m, why)))
         return e;
     e = run_patiently(pg, m, last, clock_ns() + PART_LIMIT_NS, true, why);
-    enum err after = pg_is_up(pg) ? pg_script(pg, "RESET search_path; RESET lock_timeout", clock_ns() + ASK_LIMIT_NS, e ? NULL : why) : OK;
+    enum err after =
+        pg_is_up(pg) ? pg_script(pg, "RESET search_path; RESET lock_timeout", clock_ns() + ASK_LIMIT_NS, e ? NULL : why)
+                     : OK;
     return e ? e : after;
 }

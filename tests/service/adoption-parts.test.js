@@ -3,9 +3,12 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
+import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { env, eventsOf } from './lib/customers.js';
+import { addUser } from './lib/people.js';
+import { temporaryDirectory } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
@@ -159,6 +162,40 @@ describe('an adoption', () => {
     assert.equal(down.code, 0, down.stderr);
     assert.doesNotMatch(down.stdout, /not as before/);
     assert.equal(dump(again), before);
+  });
+
+  it('leaves customers without owners, doctor says so, and import --owners finds them by address, file or query', async (t) => {
+    const db = await cluster.database(t);
+    const users = [];
+    for (let n = 0; n < 4; n++) users.push(await addUser(db, { confirmed: n < 3 ? '2025-10-02T00:00:00Z' : undefined }));
+    await db.query('create table public.customer_customers (id uuid primary key default gen_random_uuid(), email text, login text)');
+    for (const [n, user] of users.entries())
+      await db.query('insert into public.customer_customers (email, login) values ($1, $2)', [n === 0 || n === 3 ? user.email.toUpperCase() : '', n === 2 ? user.email : null]);
+    assert.equal((await run(t, ['migrate'], { database: db })).code, 0);
+    const doctor = async () => (await run(t, ['doctor'], { database: db })).stdout;
+    assert.match(await doctor(), /no customer has an owner.*reclaim customers import --owners/);
+    const owners = async (...args) => {
+      const { code, stdout, stderr } = await run(t, ['customers', 'import', '--owners', ...args], { database: db });
+      assert.equal(code, 0, stderr);
+      return JSON.parse(stdout);
+    };
+    assert.deepEqual(await owners('--dry-run'), { imported: 0, due: 1 });
+    assert.deepEqual(await owners(), { imported: 1, skipped: 0 }, 'not the one whose address is not confirmed');
+    assert.doesNotMatch(await doctor(), /no customer has an owner/);
+    const byLogin = `select c.id as customer_id, u.id as owner_user_id from public.customer_customers c join auth.users u on u.email = c.login`;
+    assert.deepEqual(await owners('--query', byLogin), { imported: 1, skipped: 0 });
+    const [{ id }] = await db.query(`select id from public.customer_customers where email = '' and login is null`);
+    const file = path.join(temporaryDirectory(stage), 'owners.csv');
+    fs.writeFileSync(file, `customer_id,owner_user_id\n${id},${users[1].id}\n${id},${users[1].id}\n`);
+    assert.deepEqual(await owners(file), { imported: 1, skipped: 1 });
+    const found = await db.query('select owner_user_id as id from public.customer_customers where owner_user_id is not null order by 1');
+    assert.deepEqual(found.map((one) => one.id), users.slice(0, 3).map((user) => user.id).sort());
+    fs.writeFileSync(file, 'customer_id,owner_user_id\nx,y\n');
+    const wrong = await run(t, ['customers', 'import', '--owners', file], { database: db });
+    assert.equal(wrong.code, 1);
+    assert.match(wrong.stderr, /line 2/);
+    assert.equal((await run(t, ['customers', 'import', '--owners', '--query', 'select 1'], { database: db })).code, 1);
+    assert.equal((await run(t, ['customers', 'import', '--query', byLogin], { database: db })).code, 2);
   });
 
   for (const [shape, sql, words] of [

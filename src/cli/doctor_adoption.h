@@ -1,0 +1,10 @@
+/* Private to src/cli: what `reclaim doctor` checks of adopted tables. */
+#ifndef CLI_DOCTOR_ADOPTION_H
+#define CLI_DOCTOR_ADOPTION_H
+
+#include "server/database.h"
+
+/* Whether anybody owns a customer. */
+void doctor_check_owners(struct pg *pg, finding_handler *each, void *context);
+
+#endif
