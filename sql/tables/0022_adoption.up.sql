@@ -480,5 +480,14 @@ DROP FUNCTION reclaim.adopt_undo(text);
 DROP FUNCTION reclaim.adopt_account_function(text);
 DROP FUNCTION reclaim.step_next();
 DROP TABLE reclaim.adoption_index;
+-- Where nothing was adopted, nothing is left.
+DO $$
+BEGIN
+  IF NOT EXISTS (SELECT FROM reclaim.adoption) THEN
+    DROP FUNCTION IF EXISTS reclaim.adopting_customer();
+    DROP FUNCTION IF EXISTS reclaim.adopt_time(timestamptz);
+  END IF;
+END
+$$;
 -- reclaim.adopting_customer, adopting_account and adopt_time serve until the triggers of Reclaim take their place, in the transaction
 -- that makes them (sql/triggers.sql).
