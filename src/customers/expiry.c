@@ -44,7 +44,7 @@ static const struct statement expiry_fill_dates = {
 static const struct statement expiry_count = {
     .name = "expiry_count",
     .sql =
-        "SELECT count(*) AS due, count(*) FILTER (WHERE c.deletion_effective_at > coalesce(i.expired_until,"
+        "SELECT count(c.id) AS due, count(*) FILTER (WHERE c.deletion_effective_at > coalesce(i.expired_until,"
         " '-infinity')) AS became_due, (extract(epoch FROM pg_catalog.clock_timestamp()) * 1000000)::int8 AS clock_us,"
         " (SELECT reclaim.now())::text AS until FROM reclaim.installation i"
         " LEFT JOIN reclaim.customer_customers c ON " DUE " GROUP BY i.expired_until",
@@ -77,13 +77,15 @@ const struct statement expiry_list = {
 };
 
 /* Waits for transactions that change one of the customers, then checks the row as it is by then: one that has recovered,
- * was frozen again or is on hold is left out, and none can change before the commit. */
+ * was frozen again or is on hold is left out, and none can change before the commit. What became due since the pass began is
+ * left to the next: the brake has not counted it. */
 static const struct statement expiry_lock = {
     .name = "expiry_lock",
     .sql = "SELECT c.id, c.deletion_effective_at::text AS after, " CUSTOMER_ADDRESS " AS email"
            " FROM reclaim.customer_customers c LEFT JOIN auth.users u ON u.id = c.owner_user_id"
-           " WHERE " DUE " AND " BEHIND " ORDER BY c.deletion_effective_at, c.id LIMIT $3::int8 FOR UPDATE OF c",
-    .params = 3,
+           " WHERE " DUE " AND " BEHIND " AND c.deletion_effective_at <= $4::text::timestamptz"
+           " ORDER BY c.deletion_effective_at, c.id LIMIT $3::int8 FOR UPDATE OF c",
+    .params = 4,
     .columns = "id:uuid after:text email:text",
 };
 
@@ -153,7 +155,7 @@ static enum err lock_batch(const struct digest *last_mail_key, struct tx *tx, co
 {
     struct pg_call rows = {
         .ask = &expiry_lock,
-        .args = {pg_text(p->after), pg_text(p->after_id), pg_i64(p->size)},
+        .args = {pg_text(p->after), pg_text(p->after_id), pg_i64(p->size), pg_text(p->until)},
     };
     enum err e = tx_trip(tx, &rows, 1);
     if (e || rows.rows == 0)

@@ -6,6 +6,7 @@
 #include "../base/unit.h"
 #include "../work/database.h"
 #include "base/clock.h"
+#include "customers/expiry.h"
 
 #define SOON (clock_ns() + 60 * NS_PER_S)
 #define SOMEONE "a0000000-0000-4000-8000-000000000001"
@@ -198,6 +199,25 @@ static int fresh(void **state UNUSED)
     return 0;
 }
 
+/* The brake counts when the pass begins: what it has not counted it must not delete. */
+static void what_becomes_due_during_an_expiry_pass_is_left_to_the_next(void **state UNUSED)
+{
+    AUTO(pg) struct pg *pg = connected();
+    struct expiry_pass pass;
+    database_run("CREATE SCHEMA IF NOT EXISTS auth; CREATE TABLE IF NOT EXISTS auth.users (id uuid, email text)");
+    assert_int_equal(expiry_begin(pg, EXPIRY_NO_BRAKE, SOON, &pass), OK);
+    assert_int_equal(pass.due, 0);
+    assert_int_equal(change(SOMEONE, CUSTOMER_FREEZES), CHANGE_DONE);
+    database_run("UPDATE reclaim.installation SET clock_shift = interval '1000 hours'");
+    assert_int_equal(expiry_step(NULL, pg, "system", &pass), OK);
+    assert_true(pass.over);
+    assert_int_equal(COUNT("customer_customers WHERE status = 'frozen'"), 1);
+    assert_int_equal(pass.processed, 0);
+    assert_int_equal(expiry_begin(pg, EXPIRY_NO_BRAKE, SOON, &pass), OK);
+    assert_int_equal(pass.due, 1);
+    database_run("UPDATE reclaim.installation SET clock_shift = '0'");
+}
+
 static int make(void **state UNUSED)
 {
     database_make("change");
@@ -224,6 +244,7 @@ int main(void)
         cmocka_unit_test_setup(a_freeze_by_an_admin_is_not_lifted_by_the_owner, fresh),
         cmocka_unit_test_setup(an_admin_takes_over_the_owners_freeze_and_keeps_its_date, fresh),
         cmocka_unit_test_setup(a_freeze_that_cannot_be_completed_leaves_nothing, fresh),
+        cmocka_unit_test_setup(what_becomes_due_during_an_expiry_pass_is_left_to_the_next, fresh),
     };
     return cmocka_run_group_tests(tests, make, drop);
 }
