@@ -4,8 +4,8 @@
 -- amount_micros, which is what was asked for; null: all of it.
 ALTER TABLE reclaim.billing_charges ADD COLUMN started_at timestamptz, ADD COLUMN charged_micros bigint;
 ALTER TABLE reclaim.billing_charges ADD CONSTRAINT charge_is_of_what_was_asked
-  CHECK (charged_micros BETWEEN 0 AND amount_micros) NOT VALID;
-ALTER TABLE reclaim.billing_charges ADD CONSTRAINT usage_begins_before_it_ends CHECK (started_at <= occurred_at) NOT VALID;
+  CHECK (charged_micros BETWEEN 0 AND amount_micros);
+ALTER TABLE reclaim.billing_charges ADD CONSTRAINT usage_begins_before_it_ends CHECK (started_at <= occurred_at);
 
 -- A period is a number of seconds, or of calendar months in UTC: then it begins on anchor_day, or on the last day of a
 -- month that is shorter.
