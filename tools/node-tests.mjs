@@ -19,7 +19,7 @@ import { setUpFailed } from './reporter.mjs';
 
 const [log, tally, ...rest] = process.argv.slice(2);
 const pattern = rest[0] === '--name' ? ['--test-name-pattern', rest.splice(0, 2)[1]] : [];
-const together = Number(process.env.FILES_TOGETHER ?? 6);
+const together = Number(process.env.FILES_TOGETHER ?? 5);
 const seconds = process.env.FILE_SECONDS ?? '300';
 const secondRun = process.env.CI === 'true';
 const logs = log.replace(/\.log$/, '');
