@@ -10,5 +10,7 @@ UPDATE reclaim.billing_subscriptions SET period_seconds = period_months * 259200
 ALTER TABLE reclaim.billing_subscriptions DROP CONSTRAINT subscription_has_one_period, DROP CONSTRAINT subscription_has_its_anchor,
   DROP COLUMN period_months, DROP COLUMN anchor_day, ALTER COLUMN period_seconds SET NOT NULL;
 ALTER TABLE reclaim.billing_charges DROP COLUMN started_at, DROP COLUMN charged_micros;
+DELETE FROM reclaim.cascade_participants WHERE name = 'reclaim.adjustments';
+DELETE FROM reclaim.cascade_receipts WHERE participant = 'reclaim.adjustments';
 DROP TABLE reclaim.billing_adjustments;
 ALTER TABLE reclaim.installation DROP COLUMN freeze_limit;

@@ -21,13 +21,17 @@ CREATE TABLE reclaim.billing_adjustments (
   billing_account_id uuid NOT NULL,
   amount_micros bigint NOT NULL CHECK (amount_micros <> 0),
   reference text COLLATE "C" NOT NULL UNIQUE,
-  reason text NOT NULL CHECK (octet_length(reason) <= 1000), -- free text, which is cleared when the customer is deleted
+  reason text NOT NULL CHECK (octet_length(reason) <= 1000), -- free text
   actor text NOT NULL,
   actor_id uuid,
   balance_after_micros bigint NOT NULL,
   created_at timestamptz NOT NULL
 );
 CREATE INDEX billing_adjustments_by_account ON reclaim.billing_adjustments (billing_account_id, created_at);
+
+-- Corrections stay, like charges; what people wrote into them goes.
+INSERT INTO reclaim.cascade_participants (name, kind, table_name, customer_column, id_of, scrub_columns, page_size)
+  VALUES ('reclaim.adjustments', 'table', 'reclaim.billing_adjustments', 'billing_account_id', 'account', '{reference,reason}', 10000);
 
 -- They have one argument more now.
 DROP FUNCTION IF EXISTS reclaim.billing_refusal(reclaim.billing_accounts, timestamptz);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
-import { charge, newReference, subscribe } from '../service/lib/billing.js';
+import { adjust, charge, newReference, subscribe } from '../service/lib/billing.js';
 import { begin, hangUp, progress } from '../service/lib/calls.js';
 import { asAdmin, passwordHash } from '../service/lib/customers.js';
 import { erased, hold, ledger, remove, unhold } from '../service/lib/erasure.js';
@@ -70,6 +70,8 @@ async function addKnown(world) {
   }
   const subscribed = await subscribe(server, { billing_account_id: customer.account.id, amount_micros: 10, period_seconds: 86400, reference: `plan of ${mark}` });
   assert.equal(subscribed.status, 201, subscribed.body);
+  const adjusted = await adjust(server, customer.account.id, { amount_micros: 10, reference: newReference(`refund to ${mark}`), reason: `${mark} asked` });
+  assert.equal(adjusted.status, 201, adjusted.body);
   await hold(server, customer.id, `about ${mark}`);
   await unhold(server, customer.id);
   return Object.assign(customer, { company: company.id });
@@ -108,7 +110,7 @@ describe('after a complete erasure', () => {
     const customer = await addKnown(world);
     const lines = await dumped(world.db);
     const places = new Set(lines.filter(({ line }) => line.includes(customer.mark)).map(({ table }) => table));
-    for (const table of ['auth.devices', 'auth.flow_state', 'auth.oauth_consent_notes', 'public.companies', 'public.company_admins', 'reclaim.billing_charges', 'reclaim.billing_subscriptions', 'reclaim.call_calls'])
+    for (const table of ['auth.devices', 'auth.flow_state', 'auth.oauth_consent_notes', 'public.companies', 'public.company_admins', 'reclaim.billing_adjustments', 'reclaim.billing_charges', 'reclaim.billing_subscriptions', 'reclaim.call_calls'])
       assert.ok(places.has(table), `the search finds what is in ${table}`);
     await erase(customer);
     await assertNoResidue(world, customer, { more: [customer.member.email] });

@@ -27,8 +27,6 @@ BEGIN
       WHERE customer_id = ANY (p_gone) AND (status <> 'deleted' OR v_own AND name <> '');
     UPDATE reclaim.billing_subscriptions SET reference = NULL WHERE reference IS NOT NULL AND billing_account_id = ANY (ARRAY(
       SELECT id FROM reclaim.billing_accounts WHERE customer_id = ANY (p_gone)));
-    UPDATE reclaim.billing_adjustments b SET reason = '' FROM reclaim.billing_accounts a
-      WHERE a.customer_id = ANY (p_gone) AND b.billing_account_id = a.id AND b.reason <> '';
   END IF;
 END
 $$;

@@ -201,19 +201,15 @@ const salt = randomBytes(16);
 const typed = 'ABCD-EFGH';
 const typedHash = createHmac('sha256', codeKey).update(Buffer.concat([salt, Buffer.from(typed.replace('-', '')), Buffer.of(0)])).digest();
 
-/** A code with unlimited tries: the one that is typed, or an unknown one. */
-export const addCode = (db, user, expires, hash = randomBytes(32)) =>
-  db.query(
-    `insert into reclaim.verification_codes (email_hash, user_id, code_hash, code_salt, expires_at, tries, log_id)
-     values ($1, $2, $3, $4, now() + $5::interval, -1000000, 0)`,
-    [hashOf(user.email), user.id, hash, salt, expires],
-  );
-
-const addCodes = async (db, users, ...given) => {
-  for (const user of users) await addCode(db, user, ...given);
-};
-
 const idsOf = (users) => users.map(({ id }) => id);
+
+/** A code for each: the one that is typed, or an unknown one. */
+const addCodes = (db, users, expires, hash = randomBytes(32)) =>
+  db.query(
+    `insert into reclaim.verification_codes (email_hash, user_id, code_hash, code_salt, expires_at, log_id)
+     select email_hash, user_id, $3, $4, now() + $5::interval, 0 from unnest($1::text[], $2::uuid[]) as a(email_hash, user_id)`,
+    [users.map(({ email }) => hashOf(email)), idsOf(users), hash, salt, expires],
+  );
 
 /** The code that is typed, with the row of the request that asked for it: what a deletion needs. */
 const addRightCodes = (db, users) =>
@@ -238,8 +234,8 @@ const since = (outcome) => ({
 
 /**
  * Every outcome of the clean-up: the step, the number of its error unless it succeeds, and what makes the users of this kind
- * so; `hold` does that in a session whose transaction stays open. Without users it is about unknown addresses; a user of `once`
- * is gone after one request.
+ * so; `hold` does that in a session whose transaction stays open. Without users it is about unknown addresses; of `once` each
+ * user is asked about once, since it is deleted or uses up its tries.
  */
 const outcomes = {
   unknown: { step: 'request-code', code: '004', users: false },
@@ -262,7 +258,7 @@ const outcomes = {
       await db.query('insert into public.invoices select unnest($1::uuid[])', [idsOf(users)]);
     },
   },
-  'wrong code': { step: 'validate-and-cleanup', code: '002', arrange: (db, users) => addCodes(db, users, '1 hour') },
+  'wrong code': { step: 'validate-and-cleanup', code: '002', once: true, arrange: (db, users) => addCodes(db, users, '1 hour') },
   'expired code': { step: 'validate-and-cleanup', code: '001', arrange: (db, users) => addCodes(db, users, '-10 minutes') },
   'active since the code': since('active'),
   'blocked since the code': since('blocked'),
