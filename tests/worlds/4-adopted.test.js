@@ -12,6 +12,7 @@ import { databaseWorld } from './lib/world.js';
 const shapes = {
   'with unique and mandatory columns, views and partial indexes': {
     id: 'uuid',
+    parent: 'references public.customer_customers',
     status: `varchar(16)`,
     tm_delete: 'timestamptz',
     view: 'id, name, iban, status',
@@ -21,6 +22,7 @@ const shapes = {
   },
   'with varchar ids, an enum for the status, and a view and an index on the sentinel': {
     id: 'varchar(36)',
+    parent: '', // a foreign key would hold the ids to their type, which is refused
     status: 'public.customer_status',
     tm_delete: `timestamp not null default '9999-01-01 00:00:00'`,
     view: 'id, name, iban, tm_delete',
@@ -37,7 +39,7 @@ const fills = (columns) => `
     new.contact := jsonb_build_object('mail', new.email, 'phones', array[new.phone_number]);
     return new; end $$`;
 
-const tables = ({ id, status, tm_delete, view, index }) => `
+const tables = ({ id, parent, status, tm_delete, view, index }) => `
   create type public.plan as enum ('free', 'gold');
   create type public.customer_status as enum ('', 'active', 'frozen', 'deleted');
   create table public.customer_customers (
@@ -45,7 +47,7 @@ const tables = ({ id, status, tm_delete, view, index }) => `
     status ${status}, tm_create timestamp(6), tm_delete ${tm_delete},
     iban text, api_key text not null unique, login varchar(200) not null, contact jsonb not null, plan public.plan not null default 'gold',
     level integer not null default 2 check (level between 1 and 3), number bigint generated always as identity, search tsvector,
-    parent ${id} references public.customer_customers);
+    parent ${id} ${parent});
   create unique index login_once on public.customer_customers (lower(login)) where login <> '';
   create index live on public.customer_customers ${index};
   create view public.shown_customers as select ${view} from public.customer_customers;

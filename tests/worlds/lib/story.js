@@ -114,7 +114,8 @@ export function coreStory(worldOf, { first, second }) {
       await deleted(db, customer);
     });
     const ledger = await erased(world.server, customer);
-    const participants = await db.query('select name from reclaim.cascade_participants where enabled order by name');
+    // A table of what accounts have done has a part only where there are rows: here the call was charged.
+    const participants = await db.query(`select name from reclaim.cascade_participants where enabled and name <> 'reclaim.adjustments' order by name`);
     assert.deepEqual(
       ledger.participants.filter(({ kind }) => kind !== 'column').map(({ name, status }) => ({ name, status })).sort((a, b) => (a.name < b.name ? -1 : 1)),
       participants.map(({ name }) => ({ name, status: 'done' })),
