@@ -6,7 +6,7 @@ import { FakeProvider } from '../tests/service/lib/fake-provider.js';
 import { addKeys } from '../tests/service/lib/gate.js';
 import { canaryKey, domain } from '../tests/service/lib/people.js';
 import { pause, until } from '../tests/service/lib/stage.js';
-import { addCode } from '../tests/service/lib/timing.js';
+import { addCodes } from '../tests/service/lib/timing.js';
 import { startLoad } from './lib/load.js';
 import { quantile } from './lib/stats.js';
 import { anyAddress, filledDatabase, migrate, startCluster, startServer } from './lib/world.js';
@@ -22,7 +22,7 @@ const deadlineMs = 10_000;
 
 // Past every tier of the limits, so that anonymous requests reach the database.
 const settings = {
-  RECLAIM_SECRET_KEY: canaryKey, // under which addCode and addKeys hash
+  RECLAIM_SECRET_KEY: canaryKey, // under which addCodes and addKeys hash
   RECLAIM_HOLD_MS: '500',
   RECLAIM_HOLD_SIGMA_MS: '25',
   RECLAIM_MAX_CONNECTIONS: String(connections),
@@ -198,7 +198,7 @@ async function prepare(b, sizes) {
     `insert into auth.users (email, created_at) select 'held' || lpad(n::text, 2, '0') || $2, now() from generate_series(0, $1::int - 1) n returning id, email`,
     [sizes.held, `@${domain}`],
   );
-  for (const user of held) await addCode(database, user, '1 hour'); // so that invented codes are compared with something
+  await addCodes(database, held, '1 hour'); // so that invented codes are compared with something
   const customers = await database.query('insert into reclaim.customer_customers (owner_user_id) select gen_random_uuid() from generate_series(1, $1::int) returning id', [keyed]);
   const keys = await addKeys(database, customers);
   await database.query('vacuum analyze');

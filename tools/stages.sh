@@ -295,7 +295,7 @@ slowest() { # STAGE...
     for stage in "$@"; do
         sed -nE -e 's/^ *([0-9.]+) s  (tests.*)/\1 \2/p' \
             -e "s|^ *[0-9]+/[0-9]+ .* / ([^ ]+) +[A-Z]+ +([0-9.]+)s.*|\2 $stage: \1|p" "build/logs/$stage.log" 2>/dev/null || true
-    done | sort -rn | head -n 10 | awk '{ printf "%7.1f s  %s %s\n", $1, $2, $3 } END { if (NR) print "" }'
+    done | sort -rn | awk 'NR <= 10 { printf "%7.1f s  %s %s\n", $1, $2, $3 } END { if (NR) print "" }'
 }
 
 choose() { # PART

@@ -2,6 +2,8 @@
 -- adopted stay as they are until that step is taken back. What could not be restored is told in pg_temp.reclaim_differences,
 -- which the program prints.
 CREATE TEMP TABLE IF NOT EXISTS reclaim_differences (what text NOT NULL);
+-- A table cannot be altered while a trigger of the team's waits for the commit.
+SET CONSTRAINTS ALL IMMEDIATE;
 DO $$
 DECLARE
   v_name text;

@@ -1,5 +1,6 @@
 #include "customers/expiry.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,8 +85,9 @@ static const struct statement expiry_lock = {
     .sql = "SELECT c.id, c.deletion_effective_at::text AS after, " CUSTOMER_ADDRESS " AS email"
            " FROM reclaim.customer_customers c LEFT JOIN auth.users u ON u.id = c.owner_user_id"
            " WHERE " DUE " AND " BEHIND " AND c.deletion_effective_at <= $4::text::timestamptz"
+           " AND abs(pg_catalog.uuid_hash(coalesce(c.owner_user_id, c.id))::int8) % $6::int8 = $5::int8"
            " ORDER BY c.deletion_effective_at, c.id LIMIT $3::int8 FOR UPDATE OF c",
-    .params = 4,
+    .params = 6,
     .columns = "id:uuid after:text email:text",
 };
 
@@ -127,7 +129,7 @@ static enum err is_unusual(struct pg *pg, int64_t brake, int64_t became_due, int
 enum err expiry_begin(struct pg *pg, int64_t brake, int64_t deadline_ns, struct expiry_pass *ret)
 {
     struct pg_call calls[] = {{.ask = &expiry_fill_dates}, {.ask = &expiry_count}}, *counted = &calls[1];
-    *ret = (struct expiry_pass){.size = BATCH, .after = EXPIRY_FIRST, .after_id = UUID_NIL};
+    *ret = (struct expiry_pass){.size = BATCH, .parts = 1, .after = EXPIRY_FIRST, .after_id = UUID_NIL};
     enum err e = pg_trip(pg, calls, COUNT_OF(calls), deadline_ns);
     if (e || (e = str_copy(pg_get(counted, 0, 3), ret->until, sizeof ret->until)))
         return e;
@@ -155,7 +157,8 @@ static enum err lock_batch(const struct digest *last_mail_key, struct tx *tx, co
 {
     struct pg_call rows = {
         .ask = &expiry_lock,
-        .args = {pg_text(p->after), pg_text(p->after_id), pg_i64(p->size), pg_text(p->until)},
+        .args = {pg_text(p->after), pg_text(p->after_id), pg_i64(p->size), pg_text(p->until), pg_i64(p->part),
+                 pg_i64(p->parts)},
     };
     enum err e = tx_trip(tx, &rows, 1);
     if (e || rows.rows == 0)
@@ -235,7 +238,6 @@ enum err expiry_step(const struct digest *last_mail_key, struct pg *pg, const ch
 static void report_verdict(const struct expiry_pass *p)
 {
     gauge_set(&due, (double)p->due);
-    gauge_set(&processed, 0);
     gauge_set(&clock_difference, (double)p->clock_difference_s);
     gauge_set(&braked, p->verdict == EXPIRY_BRAKED ? (double)p->became_due : 0);
     if (p->verdict == EXPIRY_BRAKED)
@@ -248,20 +250,35 @@ static void report_verdict(const struct expiry_pass *p)
                   F_INT("seconds", p->clock_difference_s), F_STR("needed", "set the one that is wrong"));
 }
 
-enum err expiry_run(const struct digest *last_mail_key, struct pg *pg, int64_t brake, struct shift *shift)
+/* All parts together. */
+static void show_processed(int part, int64_t count)
+{
+    static _Atomic int64_t of[EXPIRY_PARTS];
+    int64_t sum = 0;
+    atomic_store(&of[part], count);
+    for (int i = 0; i < EXPIRY_PARTS; i++)
+        sum += atomic_load(&of[i]);
+    gauge_set(&processed, (double)sum);
+}
+
+enum err expiry_run(const struct digest *last_mail_key, struct pg *pg, int64_t brake, int part, struct shift *shift)
 {
     struct expiry_pass p;
     enum err e = expiry_begin(pg, brake, clock_ns() + BATCH_NS, &p);
     if (e)
         return e;
-    report_verdict(&p);
+    p.part = part;
+    p.parts = EXPIRY_PARTS;
+    if (part == 0)
+        report_verdict(&p);
+    show_processed(part, 0);
     int64_t began_ns = clock_ns();
     while (!e && !p.over && shift_goes_on(shift)) {
         e = expiry_step(last_mail_key, pg, "system", &p);
-        gauge_set(&processed, (double)p.processed);
+        show_processed(part, p.processed);
     }
     if (p.processed || p.failed)
-        log_info("expiry pass", F_INT("processed", p.processed), F_INT("failed", p.failed),
+        log_info("expiry pass", F_INT("part", part), F_INT("processed", p.processed), F_INT("failed", p.failed),
                  F_INT("ms", (clock_ns() - began_ns) / NS_PER_MS));
     return e;
 }

@@ -14,7 +14,7 @@ enum expiry_verdict {
     EXPIRY_CLOCKS_DIFFER, /* the database's clock and this machine's: one of them is wrong */
 };
 
-/* A pass over the customers that are due, in the order of their dates. */
+/* A pass over the customers that are due, or over a part of them, in the order of their dates. */
 struct expiry_pass {
     enum expiry_verdict verdict;
     int64_t due;                /* when it began */
@@ -23,7 +23,7 @@ struct expiry_pass {
     int64_t processed, failed;  /* so far */
     bool over;
     /* Used by expiry_step(): */
-    int size;
+    int size, part, parts;
     char until[48]; /* the installation's time when it began */
     char after[48], after_id[37];
 };
@@ -38,8 +38,12 @@ enum err expiry_begin(struct pg *pg, int64_t brake, int64_t deadline_ns, struct 
 enum err expiry_step(const struct digest *last_mail_key, struct pg *pg, const char *actor,
                      struct expiry_pass *pass) MUST_CHECK;
 
-/* On the leader: a pass, with its progress in the metrics, until the shift ends. */
-enum err expiry_run(const struct digest *last_mail_key, struct pg *pg, int64_t brake, struct shift *shift) MUST_CHECK;
+/* On the leader: a pass over one of EXPIRY_PARTS parts, with its progress in the metrics, until the shift ends. */
+enum err expiry_run(const struct digest *last_mail_key, struct pg *pg, int64_t brake, int part,
+                    struct shift *shift) MUST_CHECK;
+/* Parts have transactions of their own, at the same time: what a deletion writes keeps one connection busy. All customers of
+ * an owner are in the same part, so that the last of them takes the login along. */
+#define EXPIRY_PARTS 2
 
 /* One customer, active or frozen. Deleted before: the unfinished receipts of its cascade are retried. */
 struct deletion_result {

@@ -2,14 +2,24 @@
 
 #define CASCADE_EVERY_MS 500 /* costs one index look-up when there is nothing to do */
 
-static enum err expire(void *context, struct pg *pg, struct shift *shift)
+static enum err expire_part(struct shifts *shifts, struct pg *pg, int part, struct shift *shift)
+{
+    return expiry_run(shifts->last_mail_key, pg, atomic_load(&shifts->settings)->expiry_brake, part, shift);
+}
+
+static enum err remind_and_expire(void *context, struct pg *pg, struct shift *shift)
 {
     struct shifts *shifts = context;
     const struct settings *s = atomic_load(&shifts->settings);
     enum err e = OK;
     if (shifts->last_mail_key)
         e = reminders_run(pg, s->reminders.at_ms, s->reminders.count, shift);
-    return e ? e : expiry_run(shifts->last_mail_key, pg, s->expiry_brake, shift);
+    return e ? e : expire_part(shifts, pg, 0, shift);
+}
+
+static enum err expire_others(void *context, struct pg *pg, struct shift *shift)
+{
+    return expire_part(context, pg, 1, shift);
 }
 
 void shifts_configure(struct shifts *shifts, const struct settings *s)
@@ -24,16 +34,22 @@ enum err shifts_start(struct shifts *shifts, const char *url, const struct leade
                       const struct digest *last_mail_key, struct why *why)
 {
     shifts->last_mail_key = last_mail_key;
-    struct shift_config expiry = {"expiry", url, &shifts->expiry_ms, leader_fd(leader), expire, shifts};
+    struct shift_config expiry = {"expiry", url, &shifts->expiry_ms, leader_fd(leader), remind_and_expire, shifts};
+    struct shift_config others = {"expiry, second part", url,           &shifts->expiry_ms,
+                                  leader_fd(leader),     expire_others, shifts};
     struct shift_config cascade = {"cascade", url, &shifts->cascade_ms, leader_fd(leader), eraser_run, &shifts->eraser};
-    shifts->expiry = shift_start(&expiry, why);
+    shifts->expiry[0] = shift_start(&expiry, why);
+    shifts->expiry[1] = shift_start(&others, why);
     shifts->cascade = shift_start(&cascade, why);
-    return shifts->expiry && shifts->cascade ? OK : ERR_MEMORY;
+    return shifts->expiry[0] && shifts->expiry[1] && shifts->cascade ? OK : ERR_MEMORY;
 }
 
 void shifts_stop(struct shifts *shifts)
 {
-    shift_stop(shifts->expiry);
+    for (int i = 0; i < EXPIRY_PARTS; i++) {
+        shift_stop(shifts->expiry[i]);
+        shifts->expiry[i] = NULL;
+    }
     shift_stop(shifts->cascade);
-    shifts->expiry = shifts->cascade = NULL;
+    shifts->cascade = NULL;
 }

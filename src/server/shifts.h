@@ -13,7 +13,7 @@ struct shifts {
     _Atomic int64_t expiry_ms, cascade_ms;     /* how often each */
     const struct digest *last_mail_key;        /* NULL: no mails */
     struct eraser eraser;
-    struct shift *expiry, *cascade;
+    struct shift *expiry[EXPIRY_PARTS], *cascade;
 };
 
 void shifts_configure(struct shifts *shifts, const struct settings *s);

@@ -175,10 +175,10 @@ describe('the login of a live customer', () => {
     await creating;
   });
 
-  it('is an orphan again once its customer is deleted', async () => {
-    const customer = await addCustomer(db);
-    await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [customer.id]);
-    assertSent(await requestCode(server, customer.user.email), contract);
+  it('is an orphan again when its only customer is deleted', async () => {
+    const user = await addUser(db);
+    await db.query(`insert into reclaim.customer_customers (owner_user_id, status, tm_delete) values ($1, 'deleted', now())`, [user.id]);
+    assertSent(await requestCode(server, user.email), contract);
   });
 });
 

@@ -50,7 +50,7 @@ export class Server {
     this.#log = log.fd;
     child.stdout.on('data', (part) => {
       this.output += part;
-      fs.writeSync(this.#log, part);
+      if (!logsToFiles) fs.writeSync(this.#log, part); // the file is read as stderr alone
     });
     child.stderr?.on('data', (part) => {
       fs.writeSync(this.#log, part);

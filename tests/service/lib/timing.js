@@ -204,7 +204,7 @@ const typedHash = createHmac('sha256', codeKey).update(Buffer.concat([salt, Buff
 const idsOf = (users) => users.map(({ id }) => id);
 
 /** A code for each: the one that is typed, or an unknown one. */
-const addCodes = (db, users, expires, hash = randomBytes(32)) =>
+export const addCodes = (db, users, expires, hash = randomBytes(32)) =>
   db.query(
     `insert into reclaim.verification_codes (email_hash, user_id, code_hash, code_salt, expires_at, log_id)
      select email_hash, user_id, $3, $4, now() + $5::interval, 0 from unnest($1::text[], $2::uuid[]) as a(email_hash, user_id)`,

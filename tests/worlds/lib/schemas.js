@@ -105,7 +105,7 @@ const known = {
 
 class Table {
   constructor(random, name, prefix) {
-    Object.assign(this, { random, name, columns: [], after: [] });
+    Object.assign(this, { random, name, columns: [] });
     for (const [column, choices] of known[name]) {
       const chosen = random(choices.length + 1);
       if (chosen === choices.length) continue; // the team has none
@@ -154,8 +154,7 @@ class Table {
     if (watched.length && random(3) === 0) {
       this.guarded = watched[0];
       const guard = (timing) => make('guard', timing, `if new.${watched[0].name} is distinct from old.${watched[0].name} and old.${watched[0].name} is not null then raise exception 'no'; end if;`);
-      if (random(2)) sql.push(...guard(before));
-      else this.after = guard(atCommit);
+      sql.push(...guard(random(2) ? before : atCommit));
     } else if (watched.length && random(4) === 0) {
       this.guarded = watched[0];
       sql.push(...make('restore', before, `new.${watched[0].name} := old.${watched[0].name};`));
@@ -175,8 +174,8 @@ class Table {
     const { random, name } = this;
     const added = columnOf(random, `${prefix}_added`);
     added.rules = added.rules.replace(/ unique nulls not distinct| not null| unique/g, '');
-    if (/required_word/.test(added.type)) return this.after;
-    const sql = [`alter table public.${name} add column ${added.name} ${added.type}${added.rules}`, ...this.after];
+    if (/required_word/.test(added.type)) return [];
+    const sql = [`alter table public.${name} add column ${added.name} ${added.type}${added.rules}`];
     const plain = this.own.filter((column) => column !== this.guarded && column.value);
     if (plain.length > 1 && random(2)) {
       const gone = plain[0];
