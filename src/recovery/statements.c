@@ -73,7 +73,7 @@ const struct statement cleanup_store_codes = {
     .columns = "email_hash:text log_id:int8 expires_at:text",
 };
 
-/* As cleanup_store_codes, for a deletion by an operator: the code is spent in the same transaction, and nobody knows it. */
+/* As cleanup_store_codes, for a deletion by an operator: the same transaction uses the code, which is sent to nobody. */
 const struct statement cleanup_store_operator = {
     .name = "cleanup_store_operator",
     .sql =
