@@ -9,7 +9,7 @@ See src/base/embedded.h for what the file defines. OUTPUT is left alone when it 
 import sys
 from pathlib import Path
 
-PATTERNS = ["sql/*.sql", "sql/tables/*.sql", "sql/functions/set", "sql/functions/*/*.sql", "openapi/*.json", "web/**/*"]
+PATTERNS = ["sql/*.sql", "sql/tables/*.sql", "sql/functions/set", "sql/functions/*/*.sql", "openapi/*.json", "web/templates/**/*.html"]
 
 # Escapes question marks too: two in a row may begin a trigraph.
 PLAIN = {byte for byte in range(0x20, 0x7F)} - set(b'"\\?')

@@ -13,7 +13,7 @@
 struct read {
     struct db_request db;
     struct pg_call call;
-    struct page page;
+    struct list_page page;
     char id[37];
     const char *code, *message;
     struct str found; /* absent: 404 */
@@ -58,10 +58,10 @@ void read_one(struct request *rq, struct pool *pool, const struct statement *ask
     db_request_start(&r->db, pool);
 }
 
-bool page_read(struct request *rq, struct page *ret)
+bool list_page_read(struct request *rq, struct list_page *ret)
 {
     struct str after = request_query(rq, "after"), limit = request_query(rq, "limit");
-    *ret = (struct page){NULL, LIMIT_DEFAULT};
+    *ret = (struct list_page){NULL, LIMIT_DEFAULT};
     if (after.len && !str_is_uuid(after)) {
         reply_refuse(rq, 400, "INVALID_ID", "after is the \"next\" of the page before.");
         return false;
@@ -75,7 +75,7 @@ bool page_read(struct request *rq, struct page *ret)
     return true;
 }
 
-static void write_page(const struct page *page, const struct pg_call *rows, struct buf *out)
+static void write_page(const struct list_page *page, const struct pg_call *rows, struct buf *out)
 {
     struct json_writer w = json_to(out);
     struct str last = {NULL, 0};
@@ -108,7 +108,7 @@ static enum err run_page(struct db_request *db, struct pg *pg)
     return r->found.at ? OK : ERR_MEMORY;
 }
 
-void read_page(struct request *rq, struct pool *pool, const struct page *page, const struct pg_call *call)
+void read_page(struct request *rq, struct pool *pool, const struct list_page *page, const struct pg_call *call)
 {
     struct read *r = db_request_new(rq, sizeof *r, run_page, answer);
     if (!r)

@@ -20,15 +20,15 @@ void read_one(struct request *rq, struct pool *pool, const struct statement *ask
     ") p WINDOW w AS (ORDER BY p.id)) p WHERE p.n <= 2 OR p.before < " TEXT_OF(PAGE_BYTES) " ORDER BY p.id"
 
 /* A page of a list ordered by id, from `after` and `limit` of the query. */
-struct page {
+struct list_page {
     const char *after; /* what the page before ended with; NULL for the first */
     int64_t limit;
 };
 /* False after a 400 was sent. */
-bool page_read(struct request *rq, struct page *ret);
+bool list_page_read(struct request *rq, struct list_page *ret);
 /* Answers {"items":[…],"next":…}. The call asks for one row more than the limit (id object:text): that shows whether
  * there is a next page. Its texts are of the request's arena, or constants. A page has at most PAGE_BYTES, but one item at
  * least. */
-void read_page(struct request *rq, struct pool *pool, const struct page *page, const struct pg_call *call);
+void read_page(struct request *rq, struct pool *pool, const struct list_page *page, const struct pg_call *call);
 
 #endif

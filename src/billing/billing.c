@@ -194,8 +194,8 @@ void adjust_handle(struct request *rq, const struct caller *caller, void *billin
 void adjustments_list_handle(struct request *rq, const struct caller *caller, void *billing)
 {
     (void)caller;
-    struct page page;
-    if (!page_read(rq, &page))
+    struct list_page page;
+    if (!list_page_read(rq, &page))
         return;
     struct billing_request *b = request_about(rq, &list_adjustments);
     if (!b)

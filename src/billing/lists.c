@@ -75,12 +75,12 @@ static void list(struct request *rq, struct billing *context, const char *name, 
                  const struct statement *all, const struct statement *of)
 {
     struct str one = request_query(rq, name);
-    struct page page;
+    struct list_page page;
     if (one.at && !str_is_uuid(one)) {
         reply_refuse(rq, 400, "INVALID_ID", wrong);
         return;
     }
-    if (!page_read(rq, &page))
+    if (!list_page_read(rq, &page))
         return;
     struct pg_call call = {.ask = one.at ? of : all,
                            .args = {pg_text_or_null(page.after), pg_i64(page.limit + 1),

@@ -18,12 +18,12 @@ void calls_list_handle(struct request *rq, const struct caller *caller, void *ca
     (void)caller;
     struct calls *context = calls;
     struct str customer = request_query(rq, "customer_id");
-    struct page page;
+    struct list_page page;
     if (customer.at && !str_is_uuid(customer)) {
         reply_refuse(rq, 400, "INVALID_ID", "customer_id must be a UUID.");
         return;
     }
-    if (!page_read(rq, &page))
+    if (!list_page_read(rq, &page))
         return;
     struct pg_call call = {.ask = customer.at ? &calls_list_of : &calls_list_all,
                            .args = {pg_text(page.after ? page.after : UUID_NIL), pg_i64(page.limit + 1),

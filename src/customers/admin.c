@@ -104,8 +104,8 @@ void customers_list_handle(struct request *rq, const struct caller *caller, void
     (void)caller;
     struct customers *context = customers;
     struct customers_query query;
-    struct page page;
-    if (!query_read(rq, &query) || !page_read(rq, &page))
+    struct list_page page;
+    if (!query_read(rq, &query) || !list_page_read(rq, &page))
         return;
     struct pg_call call = {.ask = &customers_list,
                            .args = {pg_text_or_null(query.status), pg_text(query.held ? "true" : "false"),

@@ -1,15 +1,10 @@
 #include "customers/last_mail.h"
 
-#include <sodium.h>
-#include <string.h>
-
 #include "base/log.h"
+#include "base/seal.h"
 
-#define NONCE crypto_aead_xchacha20poly1305_ietf_NPUBBYTES
-#define TAG crypto_aead_xchacha20poly1305_ietf_ABYTES
-#define BOX_MAX (NONCE + TAG + MAIL_ADDRESS_MAX)
+#define BOX_MAX (SEAL_EXTRA + MAIL_ADDRESS_MAX)
 
-_Static_assert(crypto_aead_xchacha20poly1305_ietf_KEYBYTES == DIGEST_LEN, "a digest serves as a key");
 _Static_assert(LAST_MAIL_SEALED_MAX == 2 * BOX_MAX + 1, "what is sealed fits");
 
 const struct statement last_mail_prune_dead = {
@@ -25,10 +20,8 @@ enum err last_mail_seal(const struct digest *key, const char *customer_id, struc
     uint8_t box[BOX_MAX];
     if (address.len == 0 || address.len > MAIL_ADDRESS_MAX)
         return ERR_INPUT;
-    randombytes_buf(box, NONCE);
-    crypto_aead_xchacha20poly1305_ietf_encrypt(box + NONCE, NULL, (const uint8_t *)address.at, address.len,
-                                               (const uint8_t *)customer_id, 36, NULL, box, key->bytes);
-    hex_write(box, NONCE + TAG + address.len, ret);
+    seal(key, (struct str){customer_id, 36}, address, box);
+    hex_write(box, SEAL_EXTRA + address.len, ret);
     return OK;
 }
 
@@ -37,12 +30,10 @@ enum err last_mail_open(const struct digest *key, struct str customer_id, struct
 {
     uint8_t box[BOX_MAX];
     size_t len = sealed.len / 2;
-    unsigned long long got = 0;
-    if (customer_id.len != 36 || len <= NONCE + TAG || len > sizeof box || hex_read(sealed, box, len) ||
-        crypto_aead_xchacha20poly1305_ietf_decrypt((uint8_t *)ret, &got, NULL, box + NONCE, len - NONCE,
-                                                   (const uint8_t *)customer_id.at, 36, box, key->bytes))
+    if (customer_id.len != 36 || len <= SEAL_EXTRA || len > sizeof box || hex_read(sealed, box, len) ||
+        seal_open(key, customer_id, (struct str){(const char *)box, len}, (uint8_t *)ret))
         return ERR_INPUT;
-    ret[got] = 0;
+    ret[len - SEAL_EXTRA] = 0;
     return OK;
 }
 

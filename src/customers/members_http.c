@@ -138,7 +138,7 @@ struct member_request {
     struct actor actor;
     char customer_id[37], user_id[37];
     const char *role;
-    struct page page;
+    struct list_page page;
     struct member_change change;
     struct str found; /* a page of members; absent: no such customer */
 };
@@ -171,7 +171,7 @@ static struct member_request *request_new(struct request *rq, const struct calle
 void members_list_handle(struct request *rq, const struct caller *caller, void *customers)
 {
     struct member_request *m = request_new(rq, caller, customers, run_list, answer_list);
-    if (m && page_read(rq, &m->page))
+    if (m && list_page_read(rq, &m->page))
         db_request_start(&m->db, customers_pool(m->context, LANE_BACKGROUND));
 }
 

@@ -34,11 +34,13 @@ struct reply {
     const char *content_type; /* a constant */
     struct str body;          /* in the request's arena, or a constant */
     struct reply_header *headers;
-    const char *outcome; /* for the access log: "NOT_FOUND"; a constant or in the arena; may be NULL */
+    const char *outcome;       /* for the access log: "NOT_FOUND"; a constant or in the arena; may be NULL */
+    const char *cache_control; /* a constant; NULL: no-store */
 };
 
 struct route;
 struct family;
+struct forward; /* http/forward.h */
 
 struct request {
     struct arena *arena; /* freed once the reply has been sent */
@@ -57,6 +59,8 @@ struct request {
     struct reply reply;
     struct reply *otherwise; /* see reply_with_alternative */
     struct alternative_reply *second;
+    struct request_end *ends; /* see request_at_end */
+    struct forward *forward;  /* the request is handled by another route now; NULL otherwise */
 };
 
 /* A request header's value; absent when there is none. Only on the loop's thread, in the handler. */
@@ -66,9 +70,13 @@ struct str request_header(const struct request *rq, const char *name);
 struct str request_query(const struct request *rq, const char *name);
 /* The same for free text. ERR_INPUT: an escape is malformed, or the text is not UTF-8 without NUL. */
 enum err request_query_text(const struct request *rq, const char *name, struct str *ret) MUST_CHECK;
+/* A cookie's value; absent when there is none. Only on the loop's thread, in the handler. */
+struct str request_cookie(const struct request *rq, const char *name);
 /* Zeroed memory for the work on a request: freed as soon as the reply is ready, so that a held reply needs little. NULL
  * when out of memory. */
 void *request_work(struct request *rq, size_t size) MUST_CHECK;
+/* Calls `end` on the loop's thread once the reply was sent or the connection is gone. False when out of memory. */
+bool request_at_end(struct request *rq, void (*end)(void *context), void *context) MUST_CHECK;
 /* Sets the caller's correlation id, found in the body. */
 void request_correlate(struct request *rq, struct str uuid);
 

@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "http/access_log.h"
 #include "http/escapes.h"
+#include "http/forward.h"
 #include "http/loop.h"
 #include "http/refusal.h"
 #include "http/reply.h"
@@ -38,21 +39,28 @@ static struct visit *visit_of(const struct request *rq)
     return OWNER_OF(rq, struct visit, rq);
 }
 
-struct str request_header(const struct request *rq, const char *name)
+static struct str value_of(const struct request *rq, enum MHD_ValueKind kind, const char *name)
 {
     const char *value = NULL;
     size_t len = 0;
-    MHD_lookup_connection_value_n(visit_of(rq)->connection, MHD_HEADER_KIND, name, strlen(name), &value, &len);
+    MHD_lookup_connection_value_n(visit_of(rq)->connection, kind, name, strlen(name), &value, &len);
     return (struct str){value, value ? len : 0};
+}
+
+struct str request_header(const struct request *rq, const char *name)
+{
+    return rq->forward ? forward_header(rq->forward, name) : value_of(rq, MHD_HEADER_KIND, name);
+}
+
+struct str request_cookie(const struct request *rq, const char *name)
+{
+    return value_of(rq, MHD_COOKIE_KIND, name);
 }
 
 /* With its escapes, except that "+" is a space already. */
 static struct str raw_query(const struct request *rq, const char *name)
 {
-    const char *value = NULL;
-    size_t len = 0;
-    MHD_lookup_connection_value_n(visit_of(rq)->connection, MHD_GET_ARGUMENT_KIND, name, strlen(name), &value, &len);
-    return (struct str){value, value ? len : 0};
+    return rq->forward ? forward_query(rq->forward, name) : value_of(rq, MHD_GET_ARGUMENT_KIND, name);
 }
 
 enum err request_query_text(const struct request *rq, const char *name, struct str *ret)
@@ -72,6 +80,22 @@ void *request_work(struct request *rq, size_t size)
     if (!visit->work)
         visit->work = arena_new(size > WORK_FIRST ? size : WORK_FIRST, ARENA_MAX);
     return visit->work ? arena_take(visit->work, size) : NULL;
+}
+
+struct request_end {
+    void (*end)(void *context);
+    void *context;
+    struct request_end *next;
+};
+
+bool request_at_end(struct request *rq, void (*end)(void *context), void *context)
+{
+    struct request_end *entry = arena_take(rq->arena, sizeof *entry);
+    if (!entry)
+        return false;
+    *entry = (struct request_end){end, context, rq->ends};
+    rq->ends = entry;
+    return true;
 }
 
 void visit_work_done(struct visit *visit)
@@ -190,6 +214,8 @@ void visit_end(struct visit *visit)
     visit_work_done(visit);
     reply_make_final(&visit->rq);
     log_request(visit);
+    for (struct request_end *entry = visit->rq.ends; entry; entry = entry->next)
+        entry->end(entry->context);
     visit->loop->visits--;
     arena_free(visit->rq.arena);
 }
@@ -233,7 +259,7 @@ static enum MHD_Result queue_reply(struct visit *visit)
 
     if (rq->reply.content_type)
         MHD_add_response_header(response, "Content-Type", rq->reply.content_type);
-    MHD_add_response_header(response, "Cache-Control", "no-store");
+    MHD_add_response_header(response, "Cache-Control", rq->reply.cache_control ? rq->reply.cache_control : "no-store");
     MHD_add_response_header(response, "X-Content-Type-Options", "nosniff");
     MHD_add_response_header(response, "X-Correlation-Id", rq->correlation_id);
     for (const struct reply_header *h = rq->reply.headers; h; h = h->next)
@@ -357,6 +383,11 @@ static enum MHD_Result visit_began(struct visit *visit, const char *method, cons
     return MHD_YES;
 }
 
+const struct router *visit_router(const struct request *rq)
+{
+    return visit_of(rq)->loop->server->config.router;
+}
+
 enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, const char *url, const char *method,
                              const char *version, const char *data, size_t *data_len, void **visit_context)
 {
@@ -390,9 +421,11 @@ void reply_unhold_when_crowded(struct request *rq)
 
 void reply_send(struct request *rq, int status)
 {
+    rq->reply.status = status;
+    if (rq->forward && !forward_answered(rq))
+        return;
     struct visit *visit = visit_of(rq);
     int64_t ready_ns = visit->ready_ns = clock_ns();
-    rq->reply.status = status;
     histogram_observe(&work, (double)(ready_ns - rq->arrived_ns) / (double)NS_PER_S, route_name(rq));
     visit->release_ns = hold_release_ns(&rq->hold, ready_ns);
     if (visit->release_ns < rq->not_before_ns)

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/digest.h"
-#include "mail/html.h"
+#include "text/html.h"
 #include "mail/inside.h"
 
 void mail_begin(struct mail *mail, const char *subject)

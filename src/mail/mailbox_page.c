@@ -2,7 +2,7 @@
 
 #include "base/clock.h"
 #include "base/json.h"
-#include "mail/html.h"
+#include "text/html.h"
 #include "mail/mail.h"
 
 #define PAGE_MAX ((size_t)200 * 1024)

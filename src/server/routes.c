@@ -112,6 +112,15 @@ static void add_calls(struct routes *r, const struct routes_needs *needs)
                 context);
 }
 
+static void add_pages(struct routes *r, struct pages *pages)
+{
+    const struct route *page;
+    for (size_t i = 0; pages && (page = pages_route(i)); i++) {
+        routes_add(r, *page);
+        r->routes[r->router.route_count - 1].context = pages;
+    }
+}
+
 static void furnish(struct routes *r, const struct contract *contract, const struct settings *s,
                     const struct routes_needs *needs)
 {
@@ -147,7 +156,8 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     furnish(r, contract, s, needs);
     r->families[0] = (struct family){
         .prefix = "/functions/v1/", .cors = true, .refuse = contract_family_refuse, .context = contract};
-    r->families[1] = (struct family){.prefix = "/", .refuse = refuse_by_status};
+    r->families[1] = (struct family){
+        .prefix = "/", .refuse = needs->pages ? pages_refuse : refuse_by_status, .context = needs->pages};
     r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, 0};
     routes_add(r, (struct route){.method = METHOD_ANY,
                                  .path = "/gate",
@@ -176,6 +186,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
                    (struct route){
                        .method = METHOD_GET, .path = "/mailbox.json", .handle = mailbox_json, .context = &r->mailbox});
     }
+    add_pages(r, needs->pages);
     test_hooks_add_routes(r);
 }
 

@@ -10,11 +10,12 @@
 #include "gate/guard.h"
 #include "http/router.h"
 #include "mail/mailbox_page.h"
+#include "pages/pages.h"
 #include "recovery/cleanup.h"
 #include "recovery/probe.h"
 #include "settings/settings.h"
 
-#define ROUTES_MAX 48
+#define ROUTES_MAX 160
 
 struct routes {
     struct router router;
@@ -41,6 +42,7 @@ struct routes_needs {
     const struct digest *token_key;
     const struct digest *last_mail_key;
     bool shows_mailbox;
+    struct pages *pages; /* NULL: not served */
 };
 
 /* Adds one route; before the server starts. */

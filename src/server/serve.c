@@ -29,6 +29,7 @@
 #include "server/health.h"
 #include "server/listeners.h"
 #include "server/note_settings.h"
+#include "server/open_pages.h"
 #include "server/process_metrics.h"
 #include "server/routes.h"
 #include "server/shifts.h"
@@ -78,6 +79,8 @@ struct app {
     struct background *background;
     struct hangup *hangup;
     struct work_kind anonymise;
+    struct sentences *sentences;
+    struct pages *pages; /* NULL: not served */
     struct routes routes;
     struct health health;
     struct router ops_router;
@@ -446,14 +449,17 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     if (!(app->admission = admission_new()))
         return why_set(why, ERR_MEMORY, "no memory for the limits");
     configure_limits(app, s);
-    if ((e = keys_read(s, &app->keys, why)) || (e = open_authenticator(app, s, why)) || (e = open_post(app, s, why)))
+    if ((e = keys_read(s, &app->keys, why)) || (e = open_authenticator(app, s, why)) || (e = open_post(app, s, why)) ||
+        (e = sentences_load(s->texts, &app->sentences, why)) ||
+        (e = open_pages(s, app->demo, &app->keys.pages, app->sentences, &app->pages, why)))
         return e;
     if (!(app->hangup = hangup_new(s->switch_rpc_url)))
         return why_set(why, ERR_MEMORY, "no memory for calls");
     routes_init(&app->routes, s,
                 &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes,
                                        &app->keys.sign_in_codes, app->admission, app->post, app->authenticator,
-                                       &app->keys.tokens, &app->keys.last_mails, settings_shows_mailbox(s, app->demo)});
+                                       &app->keys.tokens, &app->keys.last_mails, settings_shows_mailbox(s, app->demo),
+                                       app->pages});
     routes_configure(&app->routes, s);
     app->health.pulse = &app->pulse;
     app->ops_router = health_router(&app->health);
@@ -498,6 +504,8 @@ static bool close_app(struct app *app)
         admission_free(app->admission);
         work_free(app->engine);
         post_free(app->post);
+        pages_free(app->pages);
+        sentences_free(app->sentences);
         hangup_free(app->hangup);
     }
     if (app->cluster)
@@ -522,12 +530,13 @@ static void greet(struct app *app)
     if (!app->demo)
         return;
     printf("Reclaim is listening.\n"
+           "  Pages          http://%s/\n"
            "  API            http://%s\n"
            "  Description    http://%s/openapi.json\n"
            "  Health         http://%s/readyz\n"
            "  Metrics        http://%s/metrics\n",
-           server_address(app->public), server_address(app->public), server_address(app->ops),
-           server_address(app->ops));
+           server_address(app->public), server_address(app->public), server_address(app->public),
+           server_address(app->ops), server_address(app->ops));
     if (settings_shows_mailbox(s, app->demo))
         printf("  Mailbox        http://%s/mailbox\n", server_address(app->public));
     else if (settings_has_mailbox(s, app->demo))

@@ -11,7 +11,7 @@ enum err keys_read(const struct settings *s, struct server_keys *ret, struct why
     } all[] = {
         {FINGERPRINT_PURPOSE, &ret->fingerprint}, {IDENTIFIER_PURPOSE, &ret->identifiers},
         {ACCESS_KEY_PURPOSE, &ret->access_keys},  {LAST_MAIL_PURPOSE, &ret->last_mails},
-        {JWT_OWN_PURPOSE, &ret->tokens},
+        {JWT_OWN_PURPOSE, &ret->tokens},          {"pages", &ret->pages},
     };
     char master[SECRET_KEY_MAX + 1];
     enum err e = settings_secret_key(s, true, master, why);

@@ -15,6 +15,7 @@
 #include "mail/mail.h"
 #include "pg/pg.h"
 #include "recovery/orphans.h"
+#include "text/language.h"
 
 enum contract_name { CONTRACT_CLEANUP_V1, CONTRACT_REGISTRATION_RECOVERY };
 
@@ -78,6 +79,14 @@ struct settings {
     const char *resend_api_key, *resend_url;
     const char *sendgrid_api_key, *sendgrid_url;
     const char *smtp_url;
+
+    /* Pages */
+    bool pages;                          /* they are served */
+    const char *public_url, *signup_url; /* NULL when not set */
+    const char *brand_name, *brand_logo, *brand_color;
+    enum language language;
+    const char *texts;           /* a folder; NULL: none */
+    int64_t backup_retention_ms; /* how long backups exist; stated on the page that explains deletion */
 
     /* Events */
     const char *amqp_url; /* NULL: events stay in the outbox */

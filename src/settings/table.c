@@ -18,6 +18,7 @@ static const char *const contract_words[] = {
     [CONTRACT_CLEANUP_V1] = "cleanup-v1", [CONTRACT_REGISTRATION_RECOVERY] = "registration-recovery", NULL};
 static const char *const enumeration_words[] = {
     [ENUMERATION_DOCUMENTED] = "documented", [ENUMERATION_UNIFORM] = "uniform", NULL};
+static const char *const language_words[] = {[LANGUAGE_EN] = "en", [LANGUAGE_DE] = "de", NULL};
 static const char *const level_words[] = {
     [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error", NULL};
 
@@ -35,6 +36,7 @@ static const char *const level_words[] = {
 #define DELETION .group = "Account deletion"
 #define MAIL .group = "Mail"
 #define EVENTS .group = "Events"
+#define PAGES .group = "Pages"
 #define RUNNING .group = "Files, keys and logs"
 
 const struct setting settings_rows[] = {
@@ -177,6 +179,27 @@ const struct setting settings_rows[] = {
      .help =
          "A mail server to send through, after the providers above: `smtps://user:password@host`, or `smtp://`, which "
          "changes to TLS first unless the server is on this machine."},
+
+    {PAGES, ROW("PAGES", switch, pages, bool), .standard = "on",
+     .help = "Serve the pages for people: `/`, `/recover`, `/account`, `/admin`, `/docs`."},
+    {PAGES, ROW("PUBLIC_URL", http_url, public_url, const char *), .standard_words = "none",
+     .help = "Where people reach this server, for links in mails: https://account.example.com. With https cookies are "
+             "sent over https only."},
+    {PAGES, ROW("SIGNUP_URL", http_url, signup_url, const char *), .standard_words = "none",
+     .help = "Where people register; the page that deletes an unfinished registration ends with a link to it."},
+    {PAGES, ROW("BRAND_NAME", string, brand_name, const char *), .min = 1, .max = 60, .standard = "Reclaim",
+     .help = "The product's name on pages and in mails."},
+    {PAGES, ROW("BRAND_LOGO", string, brand_logo, const char *), .min = 1, .max = 4096, .standard_words = "none",
+     .help = "An .svg or .png file of at most 256 KiB, shown beside the name."},
+    {PAGES, ROW("BRAND_COLOR", string, brand_color, const char *), .min = 7, .max = 7, .standard = "#2f5bea",
+     .help = "The colour of buttons and links, as #rrggbb. It is made darker or lighter until text can be read."},
+    {PAGES, ROW("LANGUAGE", choice, language, enum language), .choices = language_words, .standard = "en",
+     .help = "The language of readers who ask for none that is here."},
+    {PAGES, ROW("TEXTS", string, texts, const char *), .min = 1, .max = 4096, .standard_words = "none",
+     .help = "A folder whose en.ini and de.ini replace sentences, and whose templates/NAME.html replace templates of "
+             "pages."},
+    {PAGES, ROW("BACKUP_RETENTION", duration, backup_retention_ms, int64_t), .min = 0, .max = 315360000000,
+     .standard = "35d", .help = "How long backups of the database exist: stated where deletion is explained."},
 
     {EVENTS, ROW("AMQP_URL", amqp_url, amqp_url, const char *), .standard_words = "none",
      .help =

@@ -8,7 +8,7 @@ import re
 
 from tree import findings
 
-PLATFORM = {"pg", "cluster", "http", "client"}
+PLATFORM = {"text", "pg", "cluster", "http", "client"}
 SERVICES = {"credentials", "limits", "work", "mail", "events"}
 ENTRY = {"gate", "api"}
 FEATURES = {"recovery", "customers", "calls", "billing", "erasure"}
@@ -21,9 +21,10 @@ MAY_INCLUDE = {
     "api": {"base"} | PLATFORM | SERVICES,
     "gate": {"base", "api"} | PLATFORM | SERVICES,
     **{folder: {"base"} | PLATFORM | SERVICES | ENTRY for folder in FEATURES},
+    "pages": {"base"} | PLATFORM | SERVICES | ENTRY | FEATURES,
     "settings": {"base"} | PLATFORM | SERVICES | FEATURES,
-    "server": {"base", "settings"} | PLATFORM | SERVICES | ENTRY | FEATURES,
-    "cli": {"base", "settings", "server"} | PLATFORM | SERVICES | ENTRY | FEATURES,
+    "server": {"base", "settings", "pages"} | PLATFORM | SERVICES | ENTRY | FEATURES,
+    "cli": {"base", "settings", "server", "pages"} | PLATFORM | SERVICES | ENTRY | FEATURES,
 }
 
 

@@ -1,4 +1,4 @@
-#include "mail/html.h"
+#include "text/html.h"
 
 static const char *entity_of(char c)
 {

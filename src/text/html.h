@@ -1,6 +1,6 @@
 /* Text inside HTML. */
-#ifndef MAIL_HTML_H
-#define MAIL_HTML_H
+#ifndef TEXT_HTML_H
+#define TEXT_HTML_H
 
 #include "base/buf.h"
 

@@ -1,0 +1,9 @@
+/* Private to src/pages: the routes of each page; an entry without a handler ends a list. */
+#ifndef PAGES_ROUTES_H
+#define PAGES_ROUTES_H
+
+#include "http/router.h"
+
+extern const struct route home_routes[];
+
+#endif

@@ -1,0 +1,122 @@
+// A browser for stories on pages: Debian's Chromium, driven by playwright-core.
+//
+// Every page that a story opens is watched: a console message, an error in a script or a request to another host fails the
+// test that asks with `watched(page)`.
+
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+
+import { chromium } from 'playwright-core';
+
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const screenshots = join(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../../../build/screenshots');
+
+export const originOf = (server) => {
+  const { host, port } = server.address('public');
+  return `http://${host}:${port}`;
+};
+
+// A request without a browser. No cookies are kept.
+export const fetchPage = (server, path, options = {}) => fetch(originOf(server) + path, { redirect: 'manual', ...options });
+
+// Ends with the stage.
+export const openBrowser = async (stage) => {
+  const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-background-networking', '--force-color-profile=srgb'],
+  });
+  stage.after(() => browser.close());
+  return browser;
+};
+
+// A reader of their own: no cookies yet. `scripts: false` switches JavaScript off.
+export const newReader = async (browser, server, { scripts = true, language = 'en-GB', ...more } = {}) => {
+  const context = await browser.newContext({
+    baseURL: originOf(server),
+    javaScriptEnabled: scripts,
+    locale: language,
+    timezoneId: 'Europe/Vienna',
+    viewport: { width: 1280, height: 900 },
+    ...more,
+  });
+  const page = await context.newPage();
+  const found = [];
+  page.on('console', (message) => found.push(`console ${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => found.push(`script: ${error.message}`));
+  page.on('request', (request) => {
+    if (!request.url().startsWith(originOf(server)) && !request.url().startsWith('data:')) found.push(`request to ${request.url()}`);
+  });
+  page.found = found;
+  page.setDefaultTimeout(20_000);
+  return page;
+};
+
+export const watched = (page) => assert.deepEqual(page.found, []);
+
+// axe-core's findings, short. Scripts of the page may be off: axe runs in a world of its own.
+export const accessibilityOf = async (page) => {
+  await page.evaluate(axe);
+  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+  return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.target.join(' ')} ${node.any.map(({ message }) => message).join('; ')}`).join(' | ')}`);
+};
+
+// Nothing may be wider than the window, and no text may be cut off by its own box.
+const overflowOf = (page) =>
+  page.evaluate(() => {
+    const found = [];
+    if (document.documentElement.scrollWidth > document.documentElement.clientWidth) found.push('the page scrolls sideways');
+    for (const element of document.querySelectorAll('main *')) {
+      const style = getComputedStyle(element);
+      if (style.overflowX === 'hidden' && element.scrollWidth > element.clientWidth + 1 && element.clientWidth > 1 && style.textOverflow !== 'ellipsis')
+        found.push(`cut off: ${element.tagName}.${element.className}`);
+    }
+    return found;
+  });
+
+const schemes = [
+  ['light', { colorScheme: 'light', forcedColors: 'none' }],
+  ['dark', { colorScheme: 'dark', forcedColors: 'none' }],
+  ['forced', { colorScheme: 'dark', forcedColors: 'active' }],
+];
+
+// Looks at one state of a page in both languages, three colour schemes and two widths: a screenshot of each in
+// build/screenshots, no overflow, and axe finds nothing. The state must survive a reload, as every state after
+// POST, redirect, GET does. Scripts must be on.
+export const look = async (page, name) => {
+  mkdirSync(screenshots, { recursive: true });
+  const problems = [];
+  const address = page.url();
+  for (const language of ['de', 'en']) {
+    const to = new URL(address);
+    to.searchParams.set('lang', language);
+    await page.goto(to.href);
+    for (const [scheme, media] of schemes) {
+      await page.emulateMedia({ ...media, reducedMotion: 'reduce' });
+      for (const width of [360, 1280]) {
+        await page.setViewportSize({ width, height: 900 });
+        await page.screenshot({ path: join(screenshots, `${name}-${language}-${scheme}-${width}.png`), fullPage: true });
+        const told = [...(await overflowOf(page))];
+        if (scheme !== 'forced' && (width === 1280 || scheme === 'light')) told.push(...(await accessibilityOf(page)));
+        problems.push(...told.map((problem) => `${name} ${language} ${scheme} ${width}: ${problem}`));
+      }
+    }
+  }
+  await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none' });
+  await page.setViewportSize({ width: 1280, height: 900 });
+  await page.goto(address);
+  assert.deepEqual(problems, []);
+};
+
+// Bytes over the wire of a first visit, headers included.
+export const bytesOfFirstVisit = async (browser, server, path) => {
+  const page = await newReader(browser, server);
+  const session = await page.context().newCDPSession(page);
+  let bytes = 0;
+  await session.send('Network.enable');
+  session.on('Network.loadingFinished', (event) => (bytes += event.encodedDataLength));
+  await page.goto(path, { waitUntil: 'networkidle' });
+  await page.context().close();
+  return bytes;
+};

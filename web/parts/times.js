@@ -1,0 +1,15 @@
+// The server writes times in UTC, in the page's language; here they become the reader's own. The title keeps the exact one.
+const language = document.documentElement.lang;
+
+export function localise(root) {
+  for (const element of root.querySelectorAll("time[datetime]:not([data-local])")) {
+    const when = new Date(element.dateTime);
+    if (Number.isNaN(when.getTime())) continue;
+    const shape = "date" in element.dataset ? { dateStyle: "long" } : { dateStyle: "long", timeStyle: "short" };
+    element.textContent = new Intl.DateTimeFormat(language, shape).format(when);
+    element.title = new Intl.DateTimeFormat(language, { dateStyle: "full", timeStyle: "long" }).format(when);
+    element.dataset.local = "";
+  }
+}
+
+localise(document);
