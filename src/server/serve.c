@@ -529,25 +529,30 @@ static void greet(struct app *app)
     const struct settings *s = settings_now(app);
     if (!app->demo)
         return;
-    printf("Reclaim is listening.\n"
-           "  Pages          http://%s/\n"
-           "  API            http://%s\n"
-           "  Description    http://%s/openapi.json\n"
-           "  Health         http://%s/readyz\n"
-           "  Metrics        http://%s/metrics\n",
-           server_address(app->public), server_address(app->public), server_address(app->public),
-           server_address(app->ops), server_address(app->ops));
+    static const char *const pages[][2] = {{"Start here", "/"},
+                                           {"Register again", "/recover"},
+                                           {"Account", "/account"},
+                                           {"Console", "/admin"},
+                                           {"API", "/docs"}};
+    const char *public = server_address(app->public), *ops = server_address(app->ops);
+    printf("Reclaim is listening.\n");
+    for (size_t i = 0; app->pages && i < COUNT_OF(pages); i++)
+        printf("  %-14s http://%s%s\n", pages[i][0], public, pages[i][1]);
     if (settings_shows_mailbox(s, app->demo))
-        printf("  Mailbox        http://%s/mailbox\n", server_address(app->public));
+        printf("  Mailbox        http://%s/mailbox\n", public);
     else if (settings_has_mailbox(s, app->demo))
         printf("  Mailbox        not shown: others reach RECLAIM_LISTEN (%s); table reclaim.mailbox has the mails\n",
                s->listen);
-    printf("  Database       psql '%s'\n", cluster_url(app->cluster));
-    printf("Try it:\n"
+    printf("  Description    http://%s/openapi.json\n"
+           "  Health         http://%s/readyz\n"
+           "  Metrics        http://%s/metrics\n"
+           "  Database       psql '%s'\n",
+           public, ops, ops, cluster_url(app->cluster));
+    printf("Or without a browser:\n"
            "  curl -s http://%s/functions/v1/check-email-status -d '{\"email\":\"viktor@example.com\"}'\n"
            "  curl -s http://%s/auth/login -d '{\"email\":\"ada@example.com\",\"password\":\"demo-password\"}'\n"
            "Stop with ctrl-C.\n",
-           server_address(app->public), server_address(app->public));
+           public, public);
     fflush(stdout);
 }
 
