@@ -173,7 +173,7 @@ class Table {
   change(prefix) {
     const { random, name } = this;
     const added = columnOf(random, `${prefix}_added`);
-    added.rules = added.rules.replace(/ unique nulls not distinct| not null| unique/g, '');
+    added.rules = added.rules.replace(/ unique nulls not distinct| not null| unique/g, '').replace(', exclude', ', add exclude');
     if (/required_word/.test(added.type)) return [];
     const sql = [`alter table public.${name} add column ${added.name} ${added.type}${added.rules}`];
     const plain = this.own.filter((column) => column !== this.guarded && column.value);
