@@ -315,6 +315,8 @@ static enum err leave(struct pg *pg, int64_t deadline_ns, struct why *why)
     return migrate_commit(tx, why);
 }
 
+#define ADOPTION_STEP 11 /* its former text adopted tables at once */
+
 /* With the first step goes the schema; before the first that goes, the functions, `set`, which work on all of them. */
 static enum err step_down(struct pg *pg, const struct migration *m, const struct function_set *set, int64_t deadline_ns,
                           struct why *why)
@@ -325,6 +327,7 @@ static enum err step_down(struct pg *pg, const struct migration *m, const struct
     pg_forget_fault(pg);
     if ((e = migrate_begin(pg, &tx, deadline_ns, why)) ||
         (set != NULL && (e = set_remove(pg, tx, set, deadline_ns, why))) ||
+        (m->version == ADOPTION_STEP && (e = run_file(pg, "sql/adoption_former.sql", deadline_ns, why))) ||
         (e = run_script(pg, m, false, deadline_ns, why)) || (e = migrate_ask(tx, &strike, why)) ||
         (m->version == 1 && (e = run_file(pg, "sql/leave.sql", deadline_ns, why))))
         return e;

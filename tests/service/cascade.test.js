@@ -5,7 +5,7 @@ import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
 import { addBillingAccount, addCustomer, scene } from './lib/customers.js';
-import { addServices, erased, fillServices, ledger, metric, preview, receipt, remove, tableOf } from './lib/erasure.js';
+import { addServices, erased, fillServices, found, ledger, metric, preview, receipt, remove, tableOf } from './lib/erasure.js';
 import { run } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
 
@@ -250,6 +250,36 @@ describe('rows that come after the receipt', () => {
     assert.equal(await openReceipts(), 0);
   });
 
+  it('and values that come back into the customer’s own rows are cleared again, and counted', async () => {
+    const customer = await gone();
+    const account = await addBillingAccount(db, customer);
+    await erased(server, customer);
+    const counted = await metric(server, 'reclaim_cascade_late_total');
+    await db.query(`update reclaim.customer_customers set email = 'back@customers.example.com', address = 'Old Street' where id = $1`, [customer.id]);
+    await db.query(`update reclaim.billing_accounts set name = 'Written back' where id = $1`, [account.id]);
+    assert.equal((await cascade('rescan', customer.id)).code, 0);
+    const part = await until('cleared again', () => partOf(customer, 'reclaim.customer_customers'));
+    assert.deepEqual([part.status, part.rows, part.late_rows], ['done', 1, 1]);
+    assert.equal((await partOf(customer, 'reclaim.billing_accounts')).late_rows, 1);
+    assert.deepEqual(await found(db, ['back@customers', 'Old Street', 'Written back']), []);
+    await until('counted', async () => (await metric(server, 'reclaim_cascade_late_total')) === counted + 1);
+    await erased(server, customer);
+    assert.match((await cascade('status')).stdout, /^reclaim\.customer_customers +0 +0 +1 +1 /m);
+  });
+
+  it('belong to somebody else when the id is in use again, and stay', async () => {
+    const customer = await gone();
+    await erased(server, customer);
+    await db.query('delete from reclaim.customer_customers where id = $1', [customer.id]);
+    await db.query(`insert into reclaim.customer_customers (id, name) values ($1, 'Another')`, [customer.id]);
+    const account = await addBillingAccount(db, customer, { name: 'Of another' });
+    await write(customer, 'of another');
+    assert.equal((await cascade('rescan', customer.id)).code, 0);
+    await until('looked at', async () => (await db.query('select from reclaim.erasures where customer_id = $1 and rescan_at > clock_timestamp()', [customer.id])).length);
+    assert.equal(await rowsLeft(customer), 1);
+    assert.deepEqual(await db.query('select name, status from reclaim.billing_accounts where id = $1', [account.id]), [{ name: 'Of another', status: 'active' }]);
+  });
+
   it('as a billing account are deleted as they come, or frozen with their customer', async () => {
     const customer = await gone();
     await erased(server, customer);
@@ -292,13 +322,16 @@ describe('a participant that takes no part for a while', () => {
   });
 
   it('is told of customers deleted before when it is added with --past, though their events are kept no more', async () => {
-    const customer = await gone();
+    const customer = await addCustomer(db);
+    for (const balance of [7_000_000, -500_000]) await addBillingAccount(db, customer, { balance });
+    assert.equal((await remove(server, customer.id)).status, 200);
     await erased(server, customer);
     await db.query('delete from reclaim.event_outbox');
     assert.equal((await cascade('add', 'archive', '--remote', '--past')).code, 0);
     const events = await db.query(`select type, sequence, payload from reclaim.event_outbox where customer_id = $1`, [customer.id]);
     const [{ version }] = await db.query('select version from reclaim.customer_customers where id = $1', [customer.id]);
-    assert.deepEqual(events.map(({ type, sequence, payload }) => [type, sequence, payload.name]), [['customer_deleted', version, `deleted_user_${customer.id}`]]);
+    assert.deepEqual(events.map(({ type, sequence, payload }) => [type, sequence, payload.name, payload.remaining_balance_micros]),
+      [['customer_deleted', version, `deleted_user_${customer.id}`, 6_500_000]]);
     assert.equal((await receipt(server, customer.id, 'archive', { rows: 5 })).status, 200);
     assert.equal((await partOf(customer, 'archive')).rows, 5);
     await erased(server, customer);

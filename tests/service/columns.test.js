@@ -9,7 +9,7 @@ import { env, freeze, show } from './lib/customers.js';
 import { erased, expire, found, frozenSince, ledger, remove } from './lib/erasure.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
-import { Stage } from './lib/stage.js';
+import { Stage, until } from './lib/stage.js';
 
 /** A column of a team: its definition, a value that holds the mark, and what a deletion leaves; `kept` names the reason. */
 const columns = {
@@ -286,6 +286,19 @@ describe('a table that the team changes afterwards', () => {
     await db.query('alter table public.customer_customers drop constraint phone_form');
     assert.match((await keptOf(customer))['public.customer_customers.phone_number'], /unique index/); // a neutral value would not be unique, one with the id has another form
     assert.match(stdout, /warn.*personal columns of public\.customer_customers cannot be cleared.*phone_number \(unique index/);
+  });
+
+  it('is cleared again when another program writes it into the row of a deleted customer, and the ledger counts it', async () => {
+    const customer = await add();
+    await removed(customer);
+    const before = await keptOf(customer);
+    await db.query(`update public.customer_customers set email = 'back@customers.example.com', iban = 'IBAN back', api_key = 'Key back' where id = $1`, [customer.id]);
+    assert.equal((await reclaim('cascade', 'rescan', customer.id)).code, 0);
+    const part = await until('cleared again', async () =>
+      (await ledger(server, customer.id)).json.participants.find(({ name }) => name === 'public.customer_customers'));
+    assert.deepEqual([part.status, part.late_rows], ['done', 1]);
+    assert.deepEqual(await found(db, ['back@customers', 'IBAN back', 'Key back']), []);
+    assert.deepEqual(await keptOf(customer), before);
   });
 
   it('is cleared too when another program deletes the customer in plain SQL', async () => {

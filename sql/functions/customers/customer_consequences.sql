@@ -65,11 +65,12 @@ BEGIN
         p_actor.correlation_id, CASE WHEN n.change = 'freeze' THEN p_actor.reason ELSE '' END
       FROM note n WHERE n.change NOT IN ('moved', 'insert', 'import')
   ), told AS (
-    INSERT INTO reclaim.customer_told AS t (customer_id, status, version)
+    INSERT INTO reclaim.customer_told AS t (customer_id, status, version, remaining_micros)
       SELECT n.customer_id, CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'delete' THEN 'deleted' WHEN 'import' THEN 'deleted' ELSE 'active' END,
-        n.version
+        n.version, (v_remaining ->> n.customer_id::text)::numeric
       FROM note n WHERE n.change <> 'moved'
-      ON CONFLICT (customer_id) DO UPDATE SET status = excluded.status, version = excluded.version, told_at = clock_timestamp()
+      ON CONFLICT (customer_id) DO UPDATE SET status = excluded.status, version = excluded.version, told_at = clock_timestamp(),
+        remaining_micros = excluded.remaining_micros
   )
   INSERT INTO reclaim.work_items (kind, payload)
     SELECT 'mail', jsonb_build_object('template', 'customer-' || CASE n.change WHEN 'freeze' THEN 'frozen'

@@ -1,6 +1,7 @@
 -- Looks again at up to so many customers whose erasure is complete and for whom that is due: 1 hour, 1 day and 30 days after it,
--- and when asked. Rows that came after the receipt make it due again, and the ledger says so. Accounts and keys that came
--- late are ended, and what was kept of ownership tables is tried again. trouble: participants that could not be looked at.
+-- and when asked. Rows that came after the receipt make it due again, and the ledger says so; what was written into the customer's own
+-- rows is cleared again at once. Accounts and keys that came late are ended, and what was kept of ownership tables is tried again. A
+-- customer whose id is in use again is left alone. trouble: what could not be looked at.
 CREATE OR REPLACE FUNCTION reclaim.cascade_rescan(p_customers integer, OUT looked integer, OUT found integer, OUT trouble text)
 LANGUAGE plpgsql SET search_path = pg_catalog SET enable_seqscan = off SET plan_cache_mode = force_custom_plan SET jit = off
 AS $$
@@ -9,6 +10,8 @@ DECLARE
   v_ids uuid[];
   v_left uuid[];
   v_found uuid[] := '{}';
+  v_again uuid[] := '{}'; -- whose own rows were cleared again
+  v_table text;
   v_p reclaim.cascade_participants;
 BEGIN
   found := 0;
@@ -21,6 +24,21 @@ BEGIN
   UPDATE reclaim.erasures e SET rescan_at = (SELECT min(e.completed_at + pause)
       FROM unnest('{1 hour,1 day,30 days}'::interval[]) AS pause WHERE e.completed_at + pause > v_now)
     WHERE e.customer_id = ANY (v_ids);
+  v_ids := ARRAY(SELECT one FROM unnest(v_ids) AS one WHERE NOT EXISTS (
+    SELECT FROM reclaim.customer_customers c WHERE c.id = one AND c.status <> 'deleted'));
+  FOREACH v_table IN ARRAY ARRAY['billing_accounts', 'customer_customers'] LOOP
+    BEGIN
+      WITH late AS (SELECT * FROM reclaim.clear_again(v_table, v_ids)), noted AS (
+        INSERT INTO reclaim.cascade_receipts AS r (customer_id, participant, status, rows, late_rows, late_at, done_at)
+          SELECT l.customer_id, reclaim.table_home(v_table)::text, 'done', l.rows, l.rows, v_now, clock_timestamp() FROM late l
+          ON CONFLICT (customer_id, participant) DO UPDATE SET rows = r.rows + excluded.rows, late_rows = r.late_rows + excluded.late_rows,
+            late_at = excluded.late_at, done_at = excluded.done_at
+          RETURNING r.customer_id)
+      SELECT v_again || coalesce(array_agg(customer_id), '{}') INTO v_again FROM noted;
+    EXCEPTION WHEN OTHERS THEN
+      trouble := concat_ws(', ', trouble, v_table || ' ' || SQLSTATE);
+    END;
+  END LOOP;
   PERFORM reclaim.billing_follow_customers('{}', '{}', v_ids);
   PERFORM reclaim.revoke_keys(v_ids);
   PERFORM reclaim.clear_kept(ARRAY(SELECT DISTINCT customer_id FROM reclaim.erasure_kept WHERE customer_id = ANY (v_ids)));
@@ -42,7 +60,9 @@ BEGIN
       SELECT v_found || coalesce(array_agg(customer_id), '{}') INTO v_found FROM (TABLE due UNION ALL TABLE new) AS late;
     END IF;
   END LOOP;
-  UPDATE reclaim.erasures SET completed_at = NULL, reopened_at = v_now, rescan_at = NULL WHERE customer_id = ANY (v_found);
+  UPDATE reclaim.erasures SET reopened_at = v_now, completed_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now END,
+      rescan_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now + interval '1 hour' END
+    WHERE customer_id = ANY (v_found || v_again);
   GET DIAGNOSTICS found = ROW_COUNT;
 END
 $$;

@@ -14,7 +14,7 @@ BEGIN
       WHERE type = 'customer_deleted' AND published_at IS NOT NULL AND customer_id = ANY (v_asked);
     INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)
       SELECT t.version, 'customer_deleted', t.customer_id, reclaim.customer_object_deleted(t.customer_id, c.billing_account_id,
-        c.tm_deletion_scheduled, c.tm_create, c.tm_update, c.tm_delete)
+        c.tm_deletion_scheduled, c.tm_create, c.tm_update, c.tm_delete) || jsonb_build_object('remaining_balance_micros', t.remaining_micros)
       FROM reclaim.customer_told t LEFT JOIN reclaim.customer_customers c ON c.id = t.customer_id
       WHERE t.customer_id = ANY (v_asked) AND t.status = 'deleted' AND NOT EXISTS (
         SELECT FROM reclaim.event_outbox o WHERE o.customer_id = t.customer_id AND o.type = 'customer_deleted')

@@ -74,6 +74,16 @@ export async function schemaStory(t, cluster, seed) {
     await db.query(`select reclaim.delete_customers(array[$1::uuid], array[null::text], 'delete', 'operator', null, null)`, [first]);
     await reclaim('expire');
     for (const customer of gone) await assertCleared(db, schema, customer);
+    // Looked at again, nothing is found; what is written into a cleared row is, once.
+    const again = async (table) => (await db.query('select customer_id, rows::int from reclaim.clear_again($1, $2)', [table, [first, second, third]]));
+    const kept = () => db.query('select customer_id, name, reason from reclaim.erasure_kept order by 1, 2');
+    const ledgers = await kept();
+    for (const table of ['customer_customers', 'billing_accounts']) assert.deepEqual(await again(table), []);
+    assert.deepEqual(await kept(), ledgers);
+    await db.query(`update reclaim.customer_customers set address = 'mk1x1' where id = $1`, [second]);
+    assert.deepEqual(await again('customer_customers'), [{ customer_id: second, rows: 1 }]);
+    assert.deepEqual(await again('customer_customers'), []);
+    for (const customer of gone) await assertCleared(db, schema, customer);
     const said = await db.query('select * from reclaim.customer_disagreements(10)');
     assert.deepEqual(said, []);
     assert.deepEqual([await before(live), await before(idle)], untouched, 'customers that were not deleted are as they were');
