@@ -6,6 +6,7 @@ CREATE OR REPLACE FUNCTION reclaim.cascade_rescan(p_customers integer, OUT looke
 LANGUAGE plpgsql SET search_path = pg_catalog SET enable_seqscan = off SET plan_cache_mode = force_custom_plan SET jit = off
 AS $$
 DECLARE
+  v_count ALIAS FOR $3; -- found: that name alone is plpgsql's own variable
   v_now timestamptz := clock_timestamp();
   v_ids uuid[];
   v_left uuid[];
@@ -14,7 +15,7 @@ DECLARE
   v_table text;
   v_p reclaim.cascade_participants;
 BEGIN
-  found := 0;
+  v_count := 0;
   v_ids := ARRAY(SELECT customer_id FROM reclaim.erasures WHERE rescan_at <= v_now AND completed_at IS NOT NULL
     ORDER BY rescan_at LIMIT p_customers FOR UPDATE);
   looked := cardinality(v_ids);
@@ -63,7 +64,7 @@ BEGIN
   UPDATE reclaim.erasures SET reopened_at = v_now, completed_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now END,
       rescan_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now + interval '1 hour' END
     WHERE customer_id = ANY (v_found || v_again);
-  GET DIAGNOSTICS found = ROW_COUNT;
+  GET DIAGNOSTICS v_count = ROW_COUNT;
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.cascade_rescan FROM PUBLIC;
