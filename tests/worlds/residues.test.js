@@ -23,7 +23,8 @@ const newerTables = `
   create table auth.devices (id uuid primary key default gen_random_uuid(), user_id uuid references auth.users on delete set null, name text not null)`;
 
 async function fillSignIns(db, user, mark) {
-  const session = randomUUID(), factor = randomUUID(), consent = randomUUID();
+  const session = randomUUID(), factor = randomUUID(), consent = randomUUID(), provider = randomUUID();
+  await db.query(`insert into auth.sso_providers (id) values ($1)`, [provider]);
   await db.query(`insert into auth.identities (provider_id, user_id, identity_data, provider) values ($1, $2, $3, 'email')`, [user.id, user.id, { email: user.email, full_name: `Identity ${mark}` }]);
   await db.query(`insert into auth.sessions (id, user_id, user_agent) values ($1, $2, $3)`, [session, user.id, `Agent ${mark}`]);
   await db.query(`insert into auth.refresh_tokens (token, user_id, session_id) values ($1, $2, $3)`, [`token-${mark}-${user.id}`, user.id, session]);
@@ -31,6 +32,7 @@ async function fillSignIns(db, user, mark) {
   await db.query(`insert into auth.one_time_tokens (id, user_id, token_type, token_hash, relates_to) values ($1, $2, 'recovery_token', $3, $4)`, [randomUUID(), user.id, `hash ${mark}`, user.email]);
   await db.query(`insert into auth.flow_state (id, user_id, auth_code, code_challenge_method, code_challenge, provider_type, provider_access_token, authentication_method)
     values ($1, $2, 'x', 's256', 'x', 'google', $3, 'oauth')`, [randomUUID(), user.id, `access-${mark}`]);
+  await db.query(`insert into auth.saml_relay_states (id, sso_provider_id, request_id, for_email) values (gen_random_uuid(), $1, 'x', $2)`, [provider, user.email.toUpperCase()]);
   await db.query(`insert into auth.webauthn_credentials (user_id, friendly_name) values ($1, $2)`, [user.id, `Key ring ${mark}`]);
   await db.query(`insert into auth.oauth_authorizations (user_id, redirect_uri) values ($1, $2)`, [user.id, `https://${mark}.example.com/`]);
   await db.query(`insert into auth.oauth_consents (id, user_id, scopes) values ($1, $2, $3)`, [consent, user.id, `mail:${mark}`]);
@@ -109,8 +111,8 @@ describe('after a complete erasure', () => {
   it('nothing personal is left anywhere, and nothing is listed as kept', async () => {
     const customer = await addKnown(world);
     const lines = await dumped(world.db);
-    const places = new Set(lines.filter(({ line }) => line.includes(customer.mark)).map(({ table }) => table));
-    for (const table of ['auth.devices', 'auth.flow_state', 'auth.oauth_consent_notes', 'public.companies', 'public.company_admins', 'reclaim.billing_adjustments', 'reclaim.billing_charges', 'reclaim.billing_subscriptions', 'reclaim.call_calls'])
+    const places = new Set(lines.filter(({ line }) => line.toLowerCase().includes(customer.mark)).map(({ table }) => table));
+    for (const table of ['auth.devices', 'auth.flow_state', 'auth.saml_relay_states', 'auth.oauth_consent_notes', 'public.companies', 'public.company_admins', 'reclaim.billing_adjustments', 'reclaim.billing_charges', 'reclaim.billing_subscriptions', 'reclaim.call_calls'])
       assert.ok(places.has(table), `the search finds what is in ${table}`);
     await erase(customer);
     await assertNoResidue(world, customer, { more: [customer.member.email] });

@@ -1,6 +1,7 @@
 -- The tables of Supabase Auth with rows of users, found in the catalogue: those with a key to auth.users or a column user_id,
--- and those with a key to such a table whose rows do not go with it by themselves. `condition` finds the rows of the users in
--- $1; deeper ones come first. stays: a user's row can be deleted without these rows going with it.
+-- and those with a key to such a table whose rows do not go with it by themselves; and those that know only a user's address
+-- (saml_relay_states), as long as auth.users has it. `condition` finds the rows of the users in $1; deeper ones come first. stays: a
+-- user's row can be deleted without these rows going with it.
 CREATE OR REPLACE FUNCTION reclaim.sign_in_tables() RETURNS TABLE (name regclass, condition text, stays boolean)
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$
@@ -27,7 +28,13 @@ AS $$
     FROM way w JOIN pg_constraint k ON k.contype = 'f' AND k.confrelid = w.oid AND k.confdeltype <> 'c' AND k.conparentid = 0
     JOIN home h ON h.oid = k.conrelid
     WHERE k.conrelid <> ALL (w.path) AND cardinality(w.path) < 6
+  ), known AS (
+    SELECT oid, condition, stays, cardinality(path) AS depth FROM way
+    UNION ALL
+    SELECT h.oid, format('lower(%I) = ANY (ARRAY(SELECT lower(u.email) FROM auth.users u WHERE u.id = ANY ($1)))', a.attname), true, 1
+    FROM home h JOIN pg_attribute a ON a.attrelid = h.oid AND a.attname = 'for_email' AND NOT a.attisdropped
+      AND a.atttypid IN ('text'::regtype, 'varchar'::regtype)
   )
-  SELECT w.oid::regclass, w.condition, w.stays FROM way w ORDER BY cardinality(w.path) DESC, w.oid, w.condition
+  SELECT k.oid::regclass, k.condition, k.stays FROM known k ORDER BY k.depth DESC, k.oid, k.condition
 $$;
 REVOKE ALL ON FUNCTION reclaim.sign_in_tables FROM PUBLIC;
