@@ -11,11 +11,11 @@ METRIC_COUNTER(charges, "reclaim_billing_charges_total", "Charges asked for, by 
 
 /* Each is one trip that returns an outcome and an object, as JSON. */
 #define ANSWER .columns = "outcome:text object:text"
+#define ANSWER_OF(call) "SELECT outcome, object::text AS object FROM reclaim." call
 
 static const struct statement make_charge = {
     .name = "billing_charge",
-    .sql = "SELECT outcome, object::text AS object FROM reclaim.billing_charge($1::uuid, $2::int8, $3::text,"
-           " $4::timestamptz, NULL, $5::timestamptz)",
+    .sql = ANSWER_OF("billing_charge($1::uuid, $2::int8, $3::text, $4::timestamptz, NULL, $5::timestamptz)"),
     .params = 5,
     ANSWER,
 };
@@ -30,38 +30,35 @@ static const struct statement show_account = {
 
 static const struct statement delete_account = {
     .name = "billing_account_delete",
-    .sql = "SELECT outcome, object::text AS object FROM reclaim.billing_account_delete($1::uuid, $2::uuid, $3::uuid)",
+    .sql = ANSWER_OF("billing_account_delete($1::uuid, $2::uuid, $3::uuid)"),
     .params = 3,
     ANSWER,
 };
 
 static const struct statement adjust = {
     .name = "billing_adjust",
-    .sql = "SELECT outcome, object::text AS object FROM reclaim.billing_adjust($1::uuid, $2::int8, $3::text, $4::text,"
-           " $5::uuid, $6::uuid)",
+    .sql = ANSWER_OF("billing_adjust($1::uuid, $2::int8, $3::text, $4::text, $5::uuid, $6::uuid)"),
     .params = 6,
     ANSWER,
 };
 
 static const struct statement list_adjustments = {
     .name = "billing_adjustments_page",
-    .sql = "SELECT outcome, object::text AS object"
-           " FROM reclaim.billing_adjustments_page($1::uuid, $2::uuid, $3::int8)",
+    .sql = ANSWER_OF("billing_adjustments_page($1::uuid, $2::uuid, $3::int8)"),
     .params = 3,
     ANSWER,
 };
 
 static const struct statement check_balance = {
     .name = "billing_valid_balance",
-    .sql = "SELECT outcome, object::text AS object FROM reclaim.billing_valid_balance($1::uuid, $2::int8)",
+    .sql = ANSWER_OF("billing_valid_balance($1::uuid, $2::int8)"),
     .params = 2,
     ANSWER,
 };
 
 static const struct statement subscribe = {
     .name = "billing_subscribe",
-    .sql = "SELECT outcome, object::text AS object FROM reclaim.billing_subscribe($1::uuid, $2::int8, $3::int8,"
-           " $4::timestamptz, $5::text, $6::int2)",
+    .sql = ANSWER_OF("billing_subscribe($1::uuid, $2::int8, $3::int8, $4::timestamptz, $5::text, $6::int2)"),
     .params = 6,
     ANSWER,
 };
@@ -76,7 +73,7 @@ static const struct statement show_subscription = {
 
 static const struct statement unsubscribe = {
     .name = "billing_unsubscribe",
-    .sql = "SELECT outcome, object::text AS object FROM reclaim.billing_unsubscribe($1::uuid)",
+    .sql = ANSWER_OF("billing_unsubscribe($1::uuid)"),
     .params = 1,
     ANSWER,
 };

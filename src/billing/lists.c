@@ -7,27 +7,27 @@
 
 /* $1: the id that the page before ended with, or null; $2: how many; $3: of which customer or account, or null for all.
  * OR would keep the planner from an index, so each list is two statements. */
+#define BY_ID(table, object, condition)                                                                                \
+    PAGE_SQL("SELECT r.id, reclaim." object "(r)::text AS object FROM reclaim." table " r WHERE " condition            \
+             "r.id > coalesce($1::uuid, '" UUID_NIL "') ORDER BY r.id LIMIT $2::int8")
+
 static const struct statement accounts_all = {
     .name = "billing_accounts_all",
-    .sql = PAGE_SQL("SELECT a.id, reclaim.billing_account_object(a)::text AS object FROM reclaim.billing_accounts a"
-                    " WHERE a.id > coalesce($1::uuid, '" UUID_NIL "') ORDER BY a.id LIMIT $2::int8"),
+    .sql = BY_ID("billing_accounts", "billing_account_object", ""),
     .params = 2,
     LIST,
 };
 
 static const struct statement accounts_of = {
     .name = "billing_accounts_of",
-    .sql = PAGE_SQL("SELECT a.id, reclaim.billing_account_object(a)::text AS object FROM reclaim.billing_accounts a"
-                    " WHERE a.customer_id = $3::uuid AND a.id > coalesce($1::uuid, '" UUID_NIL "')"
-                    " ORDER BY a.id LIMIT $2::int8"),
+    .sql = BY_ID("billing_accounts", "billing_account_object", "r.customer_id = $3::uuid AND "),
     .params = 3,
     LIST,
 };
 
 static const struct statement charges_all = {
     .name = "billing_charges_all",
-    .sql = PAGE_SQL("SELECT c.id, reclaim.billing_charge_object(c)::text AS object FROM reclaim.billing_charges c"
-                    " WHERE c.id > coalesce($1::uuid, '" UUID_NIL "') ORDER BY c.id LIMIT $2::int8"),
+    .sql = BY_ID("billing_charges", "billing_charge_object", ""),
     .params = 2,
     LIST,
 };
@@ -48,19 +48,14 @@ static const struct statement charges_of = {
 
 static const struct statement subscriptions_all = {
     .name = "billing_subscriptions_all",
-    .sql = PAGE_SQL("SELECT s.id, reclaim.billing_subscription_object(s)::text AS object"
-                    " FROM reclaim.billing_subscriptions s"
-                    " WHERE s.id > coalesce($1::uuid, '" UUID_NIL "') ORDER BY s.id LIMIT $2::int8"),
+    .sql = BY_ID("billing_subscriptions", "billing_subscription_object", ""),
     .params = 2,
     LIST,
 };
 
 static const struct statement subscriptions_of = {
     .name = "billing_subscriptions_of",
-    .sql = PAGE_SQL("SELECT s.id, reclaim.billing_subscription_object(s)::text AS object"
-                    " FROM reclaim.billing_subscriptions s"
-                    " WHERE s.billing_account_id = $3::uuid AND s.id > coalesce($1::uuid, '" UUID_NIL "')"
-                    " ORDER BY s.id LIMIT $2::int8"),
+    .sql = BY_ID("billing_subscriptions", "billing_subscription_object", "r.billing_account_id = $3::uuid AND "),
     .params = 3,
     LIST,
 };
