@@ -6,6 +6,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { addBillingAccount, addCustomer, asAdmin, asKey, assertError, asUser, auditOf, bearer, env } from './lib/customers.js';
 import { request } from './lib/http.js';
+import { description } from './lib/openapi.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
@@ -100,6 +101,14 @@ describe('a key with a scope', () => {
   it('the table of routes is as expected here: whoever adds a route says whom it admits', async () => {
     const found = Object.fromEntries((await routes()).map(([route, admits]) => [route, admits && [...admits].sort()]));
     assert.deepEqual(found, Object.fromEntries(Object.entries(expected).map(([route, admits]) => [route, admits && [...admits].sort()])));
+  });
+
+  it('the description says of each operation whom it admits', () => {
+    for (const [route, admits] of Object.entries(expected)) {
+      const [method, path] = route.split(' ');
+      const operation = description.paths[path]?.[method.toLowerCase()];
+      assert.deepEqual([...(operation?.['x-admits'] ?? [])].sort(), [...(admits ?? [])].sort(), route);
+    }
   });
 
   for (const scope of scopes)

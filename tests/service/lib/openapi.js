@@ -13,7 +13,7 @@ export const description = JSON.parse(fs.readFileSync(path.join(repository, 'ope
 const id = 'https://example.com/openapi.json';
 const ajv = new (Ajv2020.default ?? Ajv2020)({ allErrors: true, allowUnionTypes: true, strictTypes: false, strictRequired: false });
 (addFormats.default ?? addFormats)(ajv);
-ajv.addVocabulary(['openapi', 'info', 'servers', 'tags', 'paths', 'components']);
+ajv.addVocabulary(['openapi', 'info', 'servers', 'tags', 'paths', 'x-answers-anywhere', 'components']);
 ajv.addSchema({ ...description, $id: id }, undefined, undefined, false);
 
 const framing = new Set(['date', 'connection', 'content-length', 'content-type', 'transfer-encoding', 'keep-alive']);
