@@ -3,8 +3,8 @@
 
 usage: docs.py OPENAPI OUTPUT
 
-The output has no <html> and no <head>, no style and no script; all text in it is escaped. Each operation's anchor is its
-operationId. web/docs.js adds the search, the forms to try operations and the buttons to copy.
+The output is a part of a template (src/text/template.h) without tags of its own. It has no <html> and no <head>, no style and
+no script; all text in it is escaped. Each operation's anchor is its operationId. web/docs.js adds the search, the forms to try operations and the buttons to copy.
 """
 
 import html
@@ -28,12 +28,18 @@ ADMITS = {
 
 
 def esc(text):
+    """For text and for values of attributes."""
     return html.escape(str(text), quote=True)
+
+
+def plain(text):
+    """For text only: shorter, as examples are full of quotation marks."""
+    return html.escape(str(text), quote=False)
 
 
 def inline(text):
     """One paragraph: `code` and **bold** of the description's Markdown."""
-    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", esc(text))
+    text = re.sub(r"`([^`]+)`", r"<code>\1</code>", plain(text))
     return re.sub(r"\*\*([^*]+)\*\*", r"<strong>\1</strong>", text)
 
 
@@ -54,6 +60,12 @@ def as_text(value):
 
 def links(names):
     return " or ".join(f'<a href="#object-{esc(name)}">{esc(name)}</a>' for name in names)
+
+
+def alternatives(schemas):
+    """One schema for a property of several variants: the first, or all their constants."""
+    constants = [schema["const"] for schema in schemas if "const" in schema]
+    return {**schemas[0], "enum": constants} if len(constants) == len(schemas) > 1 else schemas[0]
 
 
 class Description:
@@ -113,8 +125,8 @@ class Description:
             found, required = {**inner, **found}, required | names
         for kind in ("oneOf", "anyOf"):
             parts = [self.properties(part) for part in schema.get(kind, [])]
-            for inner, _ in parts:
-                found = {**inner, **found}
+            for name in dict.fromkeys(name for inner, _ in parts for name in inner):
+                found.setdefault(name, alternatives([inner[name] for inner, _ in parts if name in inner]))
             if parts:
                 required |= set.intersection(*(names for _, names in parts))
         return found, required
@@ -122,10 +134,10 @@ class Description:
     def type_of(self, schema):
         """A few words: what values the schema allows."""
         schema = self.follow(schema)
-        if "const" in schema:
-            return f"always {json.dumps(schema['const'])}"
         if "enum" in schema:
             return "one of " + ", ".join("null" if one is None else str(one) for one in schema["enum"])
+        if "const" in schema:
+            return f"always {json.dumps(schema['const'])}"
         if "type" not in schema:
             kinds = [self.type_of(one) for kind in ("oneOf", "anyOf", "allOf") for one in schema.get(kind, [])]
             return " or ".join(dict.fromkeys(kind for kind in kinds if kind))
@@ -227,20 +239,20 @@ def origin(d, path):
 def curl(d, path, method, operation):
     url = address(d, path, operation)
     option = {"get": "", "head": "-I "}.get(method, f"-X {method.upper()} ")
-    lines = [f"curl {option}{esc(chr(39))}{origin(d, path)}{esc(url)}{esc(chr(39))}"]
+    lines = [f"curl {option}'{origin(d, path)}{plain(url)}'"]
     if operation.get("security"):
-        lines.append(esc("-H 'Authorization: Bearer TOKEN'"))
+        lines.append(plain("-H 'Authorization: Bearer TOKEN'"))
     body = first_example(d, operation)
     if body is not None:
-        lines.append(esc("-H 'Content-Type: application/json'"))
+        lines.append(plain("-H 'Content-Type: application/json'"))
         text = json.dumps(body, ensure_ascii=False)
         text = text if len(text) < 60 else json.dumps(body, indent=2, ensure_ascii=False).replace("\n", "\n  ")
-        lines.append(esc("-d '" + text.replace("'", "'\\''") + "'"))
+        lines.append(plain("-d '" + text.replace("'", "'\\''") + "'"))
     return " \\\n  ".join(lines)
 
 
 def javascript(d, path, method, operation):
-    url = f"{esc(chr(39))}{origin(d, path)}{esc(address(d, path, operation))}{esc(chr(39))}"
+    url = f"'{origin(d, path)}{plain(address(d, path, operation))}'"
     body = first_example(d, operation)
     headers = ["    Authorization: `Bearer ${token}`,"] if operation.get("security") else []
     headers += ["    'Content-Type': 'application/json',"] if body is not None else []
@@ -248,10 +260,10 @@ def javascript(d, path, method, operation):
     options += ["  headers: {", *headers, "  },"] if headers else []
     if body is not None:
         options.append("  body: JSON.stringify(" + json.dumps(body, indent=2, ensure_ascii=False).replace("\n", "\n  ") + "),")
-    call = f"const answer = await fetch({url}" + (esc(", {\n" + "\n".join(options) + "\n}") if options else "") + ");\n"
+    call = f"const answer = await fetch({url}" + (plain(", {\n" + "\n".join(options) + "\n}") if options else "") + ");\n"
     types = {kind for status, answer in operation["responses"].items() if status < "300" for kind in d.follow(answer).get("content", {})}
     read = "answer.status" + ("" if not types or method == "head" else ", await answer.json()" if "application/json" in types else ", await answer.text()")
-    return call + esc(f"console.log({read});")
+    return call + plain(f"console.log({read});")
 
 
 def answer_summary(status, answer):
@@ -267,7 +279,7 @@ def answer_body(d, status, answer):
     for type_name, content in contents.items():
         for words, value in d.examples(content):
             label = words if type_name == "application/json" else f"{words}, {type_name}"
-            out.append(code_block(label, esc(as_text(value)), "json"))
+            out.append(code_block(label, plain(as_text(value)), "json"))
         if status < "300":
             names, rows = d.objects(content["schema"]), d.fields(content["schema"])
             out.append(f'<p class="docs-soft">Fields: {links(names)}</p>\n' if names else field_list(rows, False) if rows else "")
@@ -283,7 +295,7 @@ def answer_part(d, status, reference, is_open):
     value = d.examples(answer["content"]["application/json"])[0][1]
     return (
         f'<details class="docs-answer" data-common>{answer_summary(status, answer)}'
-        f'<pre tabindex="0"><code>{esc(as_text(value))}</code></pre>\n'
+        f'<pre tabindex="0"><code>{plain(as_text(value))}</code></pre>\n'
         f'<p class="docs-soft"><a href="#answer-{esc(name)}">More of this answer</a></p></details>\n'
     )
 
@@ -312,7 +324,7 @@ def body_part(d, operation):
         out.append(f'<h4>Body <span class="docs-type">{esc(type_name)}{need}</span></h4>\n')
         out.append(field_list(d.fields(content["schema"]), True))
         for words, value in d.examples(content):
-            out.append(code_block(words, esc(as_text(value)), "json", " data-body"))
+            out.append(code_block(words, plain(as_text(value)), "json", " data-body"))
     return "".join(out)
 
 
@@ -396,7 +408,7 @@ def objects(d):
 def page(d):
     tags = [(tag, d.groups(tag["name"])) for tag in d.data["tags"]]
     tags = [(tag, groups) for tag, groups in tags if groups]
-    out = ['<div class="docs">\n', navigation(d, tags), '<div class="docs-reference">\n', introduction(d)]
+    out = ['<div class="docs" lang="en">\n', navigation(d, tags), '<div class="docs-reference">\n', introduction(d)]
     for tag, groups in tags:
         out.append(f'<section class="docs-tag" id="tag-{esc(tag["name"])}">\n<h2>{esc(title(tag["name"]))}</h2>\n{prose(tag["description"])}')
         out += [operation_part(d, *group) for group in groups]
@@ -406,7 +418,8 @@ def page(d):
 
 def main():
     source, output = Path(sys.argv[1]), Path(sys.argv[2])
-    output.write_text(page(Description(json.loads(source.read_text(encoding="utf-8")))), encoding="utf-8")
+    text = page(Description(json.loads(source.read_text(encoding="utf-8"))))
+    output.write_text(text.replace("{{", "{&#123;"), encoding="utf-8")
 
 
 main()

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """Writes the C file that embeds the SQL, the API description and pages into the program.
 
-usage: embed.py ROOT OUTPUT
+usage: embed.py ROOT OUTPUT [NAME FILE]...
 
-See src/base/embedded.h for what the file defines. OUTPUT is left alone when it would not change.
+FILE is one that the build made, embedded under NAME. See src/base/embedded.h for what the file defines. OUTPUT is left alone when it would not change.
 """
 
 import sys
@@ -15,11 +15,11 @@ PATTERNS = ["sql/*.sql", "sql/tables/*.sql", "sql/functions/set", "sql/functions
 PLAIN = {byte for byte in range(0x20, 0x7F)} - set(b'"\\?')
 
 
-def found(root):
-    paths = {path for pattern in PATTERNS for path in root.glob(pattern) if path.is_file()}
-    names = [path.relative_to(root).as_posix() for path in paths]
-    ours = [name for name in names if not any(part.startswith(".") for part in name.split("/")) and name[-1] != "~"]
-    return sorted(ours, key=lambda name: name.encode())  # the order of strcmp()
+def found(root, made):
+    """The files by name, in the order of strcmp()."""
+    paths = {path.relative_to(root).as_posix(): path for pattern in PATTERNS for path in root.glob(pattern) if path.is_file()}
+    ours = {name: path for name, path in paths.items() if not any(part.startswith(".") for part in name.split("/")) and name[-1] != "~"}
+    return dict(sorted({**ours, **made}.items(), key=lambda one: one[0].encode()))
 
 
 def literal(data):
@@ -27,23 +27,24 @@ def literal(data):
     return "\n".join('    "' + "".join(chr(b) if b in PLAIN else f"\\{b:03o}" for b in line) + '"' for line in lines)
 
 
-def source(root):
-    names = found(root)
+def source(root, made):
+    files = found(root, made)
     entries = []
-    for name in names:
-        data = (root / name).read_bytes()
+    for name, path in files.items():
+        data = path.read_bytes()
         entries.append(f"{{{literal(name.encode()).strip()}, {{\n{literal(data)},\n    {len(data)}}}}},\n")
     # C arrays cannot be empty: a last entry without a name is not counted.
     return (
         '#include "base/embedded.h"\n\n'
         f"const struct embedded embedded_files[] = {{\n{''.join(entries)}{{\"\", {{\"\", 0}}}},\n}};\n"
-        f"const size_t embedded_count = {len(names)};\n"
+        f"const size_t embedded_count = {len(files)};\n"
     )
 
 
 def main():
     root, output = Path(sys.argv[1]), Path(sys.argv[2])
-    text = source(root)
+    made = dict(zip(sys.argv[3::2], map(Path, sys.argv[4::2])))
+    text = source(root, made)
     if not output.exists() or output.read_text() != text:
         output.write_text(text)
 

@@ -4,6 +4,7 @@
 
 #include "http/router.h"
 
+extern const struct route docs_routes[];
 extern const struct route home_routes[];
 
 #endif

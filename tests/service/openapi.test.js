@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
-import { describe, it } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { promisify } from 'node:util';
 
 import { request } from './lib/http.js';
@@ -12,6 +12,7 @@ import { description, faultsOf, matches, resolve } from './lib/openapi.js';
 import { repository } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { serve } from './lib/reclaim.js';
+import { Stage } from './lib/stage.js';
 
 /** Calls `visit` with every object of the description and the pointer to it. */
 function walk(value, pointer, visit) {
@@ -32,10 +33,16 @@ const operations = Object.entries(description.paths).flatMap(([route, item]) =>
     .map(([method, operation]) => [`${method.toUpperCase()} ${route}`, operation, `#/paths/${route.replaceAll('/', '~1')}/${method}`]),
 );
 
+const stage = new Stage();
+let server;
+before(async () => {
+  const cluster = await Cluster.create(stage);
+  server = await serve(stage, { database: await cluster.database(stage) });
+});
+after(() => stage.end());
+
 describe('openapi.json', () => {
-  it('is served as it stands in the repository', async (t) => {
-    const cluster = await Cluster.create(t);
-    const server = await serve(t, { database: await cluster.database(t) });
+  it('is served as it stands in the repository', async () => {
     const answer = await request(server, { path: '/openapi.json' });
     assert.equal(answer.status, 200);
     assert.equal(answer.body, fs.readFileSync(path.join(repository, 'openapi/openapi.json'), 'utf8'));
@@ -45,7 +52,6 @@ describe('openapi.json', () => {
     const wrong = await request(server, { path: '/openapi.json', method: 'POST', body: '{}' });
     assert.equal(wrong.status, 405);
     assert.equal(wrong.headers.allow, 'GET, HEAD');
-    await server.stop();
   });
 
   it('has no reference that leads nowhere, and no component that nothing leads to', () => {
@@ -125,5 +131,56 @@ describe('openapi.json', () => {
     assert.equal(faults({ status: 'registered_verified', isOrphaned: true, verifiedAt: '2025-10-20T14:30:00Z' }), 1);
     assert.equal(faults({ status: 'registered_verified', isOrphaned: true, verifiedAt: '2025-10-20T14:30:00.000Z' }), 0);
     assert.equal(faults({ status: 'registered_verified', isOrphaned: null, verifiedAt: '2025-10-20T14:30:00.000Z' }), 1);
+  });
+});
+
+describe('/docs', () => {
+  const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+  let answer, html;
+  before(async () => {
+    const { host, port } = server.address('public');
+    answer = await fetch(`http://${host}:${port}/docs`);
+    html = await answer.text();
+  });
+
+  const decoded = (text) => text.replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&quot;', '"').replaceAll('&#x27;', "'").replaceAll('&#123;', '{').replaceAll('&amp;', '&');
+  /** The text of some HTML, as a reader without scripts sees it. */
+  const textOf = (part) => decoded(part.replace(/<[^>]+>/g, ''));
+  const squeezed = (text) => text.replace(/\s+/g, ' ').trim();
+
+  it('is a page under the policy of all pages: no style, script or handler inside it', () => {
+    assert.equal(answer.status, 200);
+    assert.equal(answer.headers.get('content-type'), 'text/html; charset=utf-8');
+    assert.equal(answer.headers.get('content-security-policy'), policy);
+    assert.match(html, /<\/html>\s*$/);
+    assert.doesNotMatch(html, /<style|<[^>]+\s(style|on[a-z]+)=/i);
+    for (const [script] of html.matchAll(/<script[^>]*>[^<]*/g)) assert.match(script, /^<script type="module" src="\/assets\/[a-z]+-[0-9a-f]{10}\.js">$/);
+    assert.match(html, /href="\/assets\/docs-[0-9a-f]{10}\.css"/);
+  });
+
+  it('has every operation: its anchor, path, words, and an example of its body and of every answer', () => {
+    const articles = html.split('<article ').slice(1).map((part) => part.split('</article>')[0]);
+    for (const [name, operation, pointer] of operations) {
+      const article = articles.find((part) => part.includes(`id="${operation.operationId}"`));
+      assert.ok(article, name);
+      const text = squeezed(textOf(article));
+      const [method, route] = name.split(' ');
+      for (const part of [method, route, operation.summary, operation.description.replaceAll('`', '').replaceAll('**', '')])
+        assert.ok(text.includes(squeezed(part)), `${name} lacks: ${part}`);
+      for (const at of [...(operation.requestBody ? [`${pointer}/requestBody`] : []), ...Object.keys(operation.responses).map((status) => `${pointer}/responses/${status}`)])
+        for (const content of Object.values(resolve(at).found.content ?? {})) {
+          const [[, example]] = examplesOf(content);
+          assert.ok(text.includes(squeezed(typeof example === 'string' ? example : JSON.stringify(example, null, 2))), `${name} lacks an example of ${at}`);
+        }
+      for (const status of Object.keys(operation.responses)) assert.match(article, new RegExp(`docs-status docs-[a-z]+">${status}<`), `${name} ${status}`);
+      assert.match(article, /curl /);
+      assert.match(article, /await fetch\(/);
+    }
+  });
+
+  it('has no anchor twice and no link that leads nowhere', () => {
+    const ids = [...html.matchAll(/\sid="([^"]+)"/g)].map(([, id]) => id);
+    assert.equal(new Set(ids).size, ids.length);
+    for (const [, to] of html.matchAll(/href="#([^"]+)"/g)) assert.ok(ids.includes(to), `#${to}`);
   });
 });

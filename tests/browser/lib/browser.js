@@ -83,8 +83,9 @@ const schemes = [
 
 // Looks at one state of a page in both languages, three colour schemes and two widths: a screenshot of each in
 // build/screenshots, no overflow, and axe finds nothing. The state must survive a reload, as every state after
-// POST, redirect, GET does. Scripts must be on.
-export const look = async (page, name) => {
+// POST, redirect, GET does. Scripts must be on. `fullPage: false`, for a very long
+// page, takes a picture of the window only.
+export const look = async (page, name, { fullPage = true } = {}) => {
   mkdirSync(screenshots, { recursive: true });
   const problems = [];
   const address = page.url();
@@ -96,7 +97,7 @@ export const look = async (page, name) => {
       await page.emulateMedia({ ...media, reducedMotion: 'reduce' });
       for (const width of [360, 1280]) {
         await page.setViewportSize({ width, height: 900 });
-        await page.screenshot({ path: join(screenshots, `${name}-${language}-${scheme}-${width}.png`), fullPage: true });
+        await page.screenshot({ path: join(screenshots, `${name}-${language}-${scheme}-${width}.png`), fullPage });
         const told = [...(await overflowOf(page))];
         if (scheme !== 'forced' && (width === 1280 || scheme === 'light')) told.push(...(await accessibilityOf(page)));
         problems.push(...told.map((problem) => `${name} ${language} ${scheme} ${width}: ${problem}`));
