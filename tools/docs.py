@@ -375,7 +375,7 @@ def navigation(d, tags):
 
 def introduction(d):
     info = d.data["info"]
-    out = [f'<header class="docs-card" id="introduction">\n<h1>API reference</h1>\n<p class="docs-lead">{inline(info["summary"])}</p>\n{prose(info["description"])}']
+    out = [f'<h1>API reference</h1>\n<header class="docs-card" id="introduction">\n<p class="docs-lead">{inline(info["summary"])}</p>\n{prose(info["description"])}']
     out.append(f'<p class="docs-soft">Version {esc(info["version"])}. For programs: <a href="/openapi.json">openapi.json</a>.</p>\n</header>\n')
     out.append('<section class="docs-card" id="credentials">\n<h2>Credentials</h2>\n<dl class="docs-fields">\n')
     for scheme in d.data["components"]["securitySchemes"].values():

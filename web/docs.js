@@ -33,6 +33,10 @@ function addSearch() {
   const rest = root.querySelectorAll('#introduction, #credentials, #common-answers, #objects');
   let texts;
 
+  const clear = () => {
+    input.value = '';
+    filter();
+  };
   const filter = () => {
     texts ??= articles.map(wordsOf);
     const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
@@ -56,17 +60,20 @@ function addSearch() {
   input.addEventListener('input', filter);
   input.addEventListener('keydown', (event) => {
     if (event.key === 'Escape') {
-      if (!input.value) input.blur();
-      input.value = '';
-      filter();
+      event.preventDefault();
+      clear();
     } else if (event.key === 'Enter') {
       const first = articles.find((article) => !article.hidden);
-      if (input.value && first) location.hash = first.id;
+      if (!input.value || !first) return;
+      location.hash = first.id;
+      first.scrollIntoView();
+      input.blur();
     }
   });
   document.addEventListener('keydown', (event) => {
-    const writes = event.target.closest?.('input, textarea, select, [contenteditable]');
-    if (event.key !== '/' || event.ctrlKey || event.metaKey || event.altKey || writes) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.('input, textarea, select')) return;
+    if (event.key === 'Escape' && input.value) clear();
+    if (event.key !== '/') return;
     event.preventDefault();
     input.focus();
     input.select();
@@ -75,8 +82,7 @@ function addSearch() {
   addEventListener('hashchange', () => {
     const target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
     if (!target?.closest('[hidden]')) return;
-    input.value = '';
-    filter();
+    clear();
     target.scrollIntoView();
   });
 }

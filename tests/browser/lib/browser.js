@@ -13,6 +13,8 @@ import { chromium } from 'playwright-core';
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const screenshots = join(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../../../build/screenshots');
 
+export const picture = (name) => join(screenshots, `${name}.png`);
+
 export const originOf = (server) => {
   const { host, port } = server.address('public');
   return `http://${host}:${port}`;
@@ -84,20 +86,21 @@ const schemes = [
 // Looks at one state of a page in both languages, three colour schemes and two widths: a screenshot of each in
 // build/screenshots, no overflow, and axe finds nothing. The state must survive a reload, as every state after
 // POST, redirect, GET does. Scripts must be on. `fullPage: false`, for a very long
-// page, takes a picture of the window only.
-export const look = async (page, name, { fullPage = true } = {}) => {
+// page, takes a picture of the window only; `prepare` is called after each reload.
+export const look = async (page, name, { fullPage = true, languages = ['de', 'en'], prepare } = {}) => {
   mkdirSync(screenshots, { recursive: true });
   const problems = [];
   const address = page.url();
-  for (const language of ['de', 'en']) {
+  for (const language of languages) {
     const to = new URL(address);
     to.searchParams.set('lang', language);
     await page.goto(to.href);
+    await prepare?.();
     for (const [scheme, media] of schemes) {
       await page.emulateMedia({ ...media, reducedMotion: 'reduce' });
       for (const width of [360, 1280]) {
         await page.setViewportSize({ width, height: 900 });
-        await page.screenshot({ path: join(screenshots, `${name}-${language}-${scheme}-${width}.png`), fullPage });
+        await page.screenshot({ path: picture(`${name}-${language}-${scheme}-${width}`), fullPage });
         const told = [...(await overflowOf(page))];
         if (scheme !== 'forced' && (width === 1280 || scheme === 'light')) told.push(...(await accessibilityOf(page)));
         problems.push(...told.map((problem) => `${name} ${language} ${scheme} ${width}: ${problem}`));
