@@ -233,8 +233,17 @@ function tokenButton(token) {
   return make('div', {}, button);
 }
 
+const failure = (result, what, why) => result.replaceChildren(make('p', {}, make('span', { className: 'docs-status docs-bad' }, what), ` ${why}`));
+
 /** Sends the request and shows what came back, or why nothing did. */
-async function send(result, url, options) {
+async function send(result, requested) {
+  let url, options;
+  try {
+    [url, options] = requested();
+  } catch {
+    failure(result, 'Not sent', 'The token, the key or a header field has a character that HTTP does not allow there.');
+    return;
+  }
   const began = performance.now();
   try {
     const answer = await fetch(url, options);
@@ -251,7 +260,7 @@ async function send(result, url, options) {
       block('Header fields', headers),
     );
   } catch (fault) {
-    result.replaceChildren(make('p', {}, make('span', { className: 'docs-status docs-bad' }, 'No answer'), ` ${fault.message}. Is the server running?`));
+    failure(result, 'No answer', `${fault.message}. Is the server running?`);
   }
 }
 
@@ -280,7 +289,7 @@ function tryForm(article) {
     event.preventDefault();
     if (button.getAttribute('aria-disabled') === 'true') return;
     button.setAttribute('aria-disabled', 'true');
-    await send(result, ...requestOf(path, method.value, parameters, body, credentials !== undefined));
+    await send(result, () => requestOf(path, method.value, parameters, body, credentials !== undefined));
     button.removeAttribute('aria-disabled');
   });
   return form;
