@@ -71,9 +71,21 @@ static const struct statement frozen_page = {
 /* Rows not visible in the last snapshot ($1), after the end of the previous page ($3, $4). Transactions may commit
  * long after their number was assigned, so the largest number read does not suffice. Rows restored from another
  * cluster may have numbers not assigned yet: only the full read finds them. New customers are skipped: no instance
- * has cached them. One id may have several rows in a transaction: a page ends with the last of them. */
+ * has cached them. One id may have several rows in a transaction: a page ends with the last of them.
+ *
+ * Begins at the first transaction that has ended since the last snapshot, not at its xmin: while a long transaction
+ * lasts, what others have committed since it began is not read again and again. */
+#define UUID_LAST "ffffffff-ffff-ffff-ffff-ffffffffffff"
+#define NOT_SEEN_BEFORE                                                                                                \
+    "SELECT (coalesce((SELECT one FROM pg_catalog.pg_snapshot_xip($1::pg_catalog.pg_snapshot) AS one"                  \
+    " WHERE pg_catalog.pg_visible_in_snapshot(one, pg_catalog.pg_current_snapshot()) ORDER BY one LIMIT 1),"           \
+    " pg_catalog.pg_snapshot_xmax($1::pg_catalog.pg_snapshot))::text::int8 - 1)::text::xid8 AS xid"
+#define START                                                                                                          \
+    "start AS MATERIALIZED (SELECT greatest($3::xid8, seen.xid) AS xid,"                                               \
+    " CASE WHEN $3::xid8 >= seen.xid THEN $4::uuid ELSE '" UUID_LAST "'::uuid END AS id FROM (" NOT_SEEN_BEFORE        \
+    ") AS seen) "
 #define UNSEEN(one)                                                                                                    \
-    "(" one ".changed_xid, " one ".id) > ($3::xid8, $4::uuid)"                                                         \
+    "(" one ".changed_xid, " one ".id) > ((SELECT xid FROM start), (SELECT id FROM start))"                            \
     " AND " one ".changed_xid < pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())"                         \
     " AND NOT pg_catalog.pg_visible_in_snapshot(" one ".changed_xid, $1::pg_catalog.pg_snapshot)"
 #define IN_ORDER " ORDER BY changed_xid, id FETCH FIRST ($2::int8) ROWS WITH TIES"
@@ -90,7 +102,7 @@ static const struct statement frozen_page = {
 
 static const struct statement frozen_changes = {
     .name = "frozen_changes",
-    .sql = "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot, change.what, change.id,"
+    .sql = "WITH " START "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot, change.what, change.id,"
            " change.changed_xid::text AS place, change.unnoted, change.scheduled_us, change.effective_us,"
            " change.by_admin, change.held,"
            " (SELECT (extract(epoch FROM reclaim.now()) * 1000000)::bigint) AS now_us"
@@ -285,15 +297,6 @@ struct page_end { /* where a page of changes ended */
     char xid[24], id[37];
 };
 
-/* A snapshot's text begins with its xmin: all older transactions are visible in it or were rolled back. */
-static struct page_end page_end_before(const char *snapshot)
-{
-    struct page_end ret = {"0", "ffffffff-ffff-ffff-ffff-ffffffffffff"};
-    unsigned long long first = strtoull(snapshot, NULL, 10);
-    (void)snprintf(ret.xid, sizeof ret.xid, "%llu", first ? first - 1 : 0);
-    return ret;
-}
-
 static enum err page_end_at_last(const struct pg_call *changes, struct page_end *ret)
 {
     int last = changes->rows - 1;
@@ -305,7 +308,7 @@ static enum err page_end_at_last(const struct pg_call *changes, struct page_end 
  * or the next read, since the first page's snapshot is kept. */
 static enum err read_changes(struct frozen_customers *f)
 {
-    struct page_end after = page_end_before(f->snapshot);
+    struct page_end after = {"0", UUID_NIL};
     char first_snapshot[SNAPSHOT_SIZE] = "";
     bool unnoted = false, more = true;
     int64_t began_ns = clock_ns();
