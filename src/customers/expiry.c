@@ -77,16 +77,11 @@ const struct statement expiry_list = {
     .columns = "id:uuid scheduled:text effective:text after:text",
 };
 
-/* Waits for transactions that change one of the customers, then checks the row as it is by then: one that has recovered,
- * was frozen again or is on hold is left out, and none can change before the commit. What became due since the pass began is
- * left to the next: the brake has not counted it. */
 static const struct statement expiry_lock = {
     .name = "expiry_lock",
-    .sql = "SELECT c.id, c.deletion_effective_at::text AS after, " CUSTOMER_ADDRESS " AS email"
-           " FROM reclaim.customer_customers c LEFT JOIN auth.users u ON u.id = c.owner_user_id"
-           " WHERE " DUE " AND " BEHIND " AND c.deletion_effective_at <= $4::text::timestamptz"
-           " AND abs(pg_catalog.uuid_hash(coalesce(c.owner_user_id, c.id))::int8) % $6::int8 = $5::int8"
-           " ORDER BY c.deletion_effective_at, c.id LIMIT $3::int8 FOR UPDATE OF c",
+    .sql =
+        "SELECT id, after, email FROM reclaim.expiry_lock($1::timestamptz, $2::uuid, $3::int8, $4::text::timestamptz,"
+        " $5::int8, $6::int8)",
     .params = 6,
     .columns = "id:uuid after:text email:text",
 };

@@ -26,11 +26,7 @@ BEGIN
   SELECT * INTO v_p FROM reclaim.cascade_participants WHERE name = p_participant AND kind = 'table' AND enabled
     AND retry_at <= v_now;
   IF FOUND THEN
-    v_ids := ARRAY(SELECT customer_id FROM reclaim.cascade_receipts WHERE participant = p_participant
-      AND status <> 'done' AND status <> 'kept' AND next_try_at <= v_now
-      -- Whose logins go with a customer is known once its own row is cleared.
-      AND (v_p.id_of <> 'user' OR EXISTS (SELECT FROM reclaim.erasures e WHERE e.customer_id = cascade_receipts.customer_id AND e.cleared))
-      ORDER BY next_try_at, customer_id LIMIT p_customers);
+    v_ids := reclaim.cascade_due(p_participant, v_p.id_of, v_now, p_customers);
   END IF;
   customers := coalesce(cardinality(v_ids), 0);
   IF customers = 0 THEN
@@ -69,14 +65,7 @@ BEGIN
   outcome := 'page';
   finished := customers - cardinality(v_page.remaining);
   erased := coalesce((SELECT sum(one) FROM unnest(v_page.counts) AS one), 0);
-  UPDATE reclaim.cascade_receipts r SET rows = r.rows + coalesce(n.rows, 0),
-      late_rows = r.late_rows + CASE WHEN r.late_at IS NULL THEN 0 ELSE coalesce(n.rows, 0) END,
-      status = CASE WHEN one.id = ANY (v_page.remaining) THEN 'pending' ELSE 'done' END,
-      tries = r.tries + CASE WHEN one.id = ANY (v_page.remaining) THEN 0 ELSE 1 END,
-      first_tried_at = coalesce(r.first_tried_at, v_now), last_tried_at = v_now, error = NULL,
-      done_at = CASE WHEN one.id = ANY (v_page.remaining) THEN NULL ELSE clock_timestamp() END
-    FROM unnest(v_ids) AS one (id) LEFT JOIN unnest(v_page.counted, v_page.counts) AS n (id, rows) ON n.id = one.id
-    WHERE r.participant = p_participant AND r.customer_id = one.id;
+  PERFORM reclaim.cascade_write(p_participant, v_ids, v_page.counted, v_page.counts, v_page.remaining, v_now);
   IF v_p.tries > 0 THEN
     UPDATE reclaim.cascade_participants SET tries = 0, retry_at = '-infinity' WHERE name = p_participant;
   END IF;
