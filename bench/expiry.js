@@ -79,7 +79,7 @@ async function watch(server, count, progress) {
     seen = progress(await Metrics.of(server)); // counting in the database would slow the run down
     while (tenths.length < 10 && seen >= (count * (tenths.length + 1)) / 10)
       tenths.push({ at: performance.now(), bytes: residentBytes(server.pid) });
-    await pause(count >= 100_000 ? 200 : 10);
+    await pause(Math.min(200, Math.max(10, count / 500))); // each question takes time from what is measured
   }
   return tenths;
 }
