@@ -14,7 +14,7 @@ static bool is_form(struct str content_type)
            str_eq_nocase(str_trim(kind), STR("application/x-www-form-urlencoded"));
 }
 
-struct reading {
+struct form_reading {
     struct request *rq;
     struct form *form;
     enum err err;
@@ -25,7 +25,7 @@ static enum MHD_Result take(void *context, enum MHD_ValueKind kind, const char *
                             const char *type, const char *encoding, const char *data, uint64_t offset, size_t size)
 {
     (void)kind, (void)filename, (void)type, (void)encoding;
-    struct reading *r = context;
+    struct form_reading *r = context;
     struct form *form = r->form;
     if (offset == 0 && form->count == FORM_FIELDS_MAX) {
         r->err = ERR_INPUT;
@@ -52,7 +52,7 @@ static bool is_text(struct str s)
 
 enum err form_read(struct request *rq, struct form *ret)
 {
-    struct reading r = {rq, ret, OK};
+    struct form_reading r = {rq, ret, OK};
     *ret = (struct form){0};
     if (!is_form(request_header(rq, "Content-Type")))
         return ERR_INPUT;
