@@ -13,7 +13,7 @@ struct pages_config {
     enum language language;            /* of readers who ask for none that is here */
     const struct sentences *sentences; /* must outlive the pages */
     const char *texts_folder;          /* whose templates/NAME.html replace those built in; NULL: none */
-    bool demo, uniform, has_mailbox, six_digits;
+    bool demo, uniform, probe_off, has_mailbox, six_digits;
     int64_t grace_ms, backup_retention_ms;
 };
 

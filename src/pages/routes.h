@@ -6,5 +6,6 @@
 
 extern const struct route docs_routes[];
 extern const struct route home_routes[];
+extern const struct route recover_routes[];
 
 #endif

@@ -16,6 +16,7 @@ enum err open_pages(const struct settings *s, bool demo, const struct digest *ke
                                             .texts_folder = s->texts,
                                             .demo = demo,
                                             .uniform = s->enumeration == ENUMERATION_UNIFORM,
+                                            .probe_off = !s->probe,
                                             .has_mailbox = settings_shows_mailbox(s, demo),
                                             .six_digits = s->contract == CONTRACT_REGISTRATION_RECOVERY,
                                             .grace_ms = s->grace_ms,

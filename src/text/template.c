@@ -305,15 +305,27 @@ static void add_marked(struct buf *out, struct str text)
         buf_addz(out, "</strong>");
 }
 
+/* "mask email" → "email" */
+static bool is_masked(struct str *name)
+{
+    if (!str_starts(*name, STR("mask ")))
+        return false;
+    *name = (struct str){name->at + 5, name->len - 5};
+    return true;
+}
+
 /* Numbers above 999 in a sentence are grouped as the language does. */
 static bool add_placeholder(struct buf *out, struct str name, void *context)
 {
     const struct filling *f = context;
     char number[32];
+    bool masked = is_masked(&name);
     const json_t *value = look_up(f, name);
     if (!value)
         return false;
-    if (json_is_integer(value))
+    if (masked)
+        format_masked(out, text_of(value, number));
+    else if (json_is_integer(value))
         format_number(out, f->reader->language, json_integer_value(value));
     else
         html_add_text(out, text_of(value, number));

@@ -1,7 +1,8 @@
 /* HTML templates, filled with values and sentences; every value is escaped.
  *
  *   {{customer.name}}            a value, by its path; looked up in the innermost {{#each}} first
- *   {{t recover.title}}          a sentence, its {placeholders} filled with values; **bold** becomes <strong>
+ *   {{t recover.title}}          a sentence, its {placeholders} filled with values, {mask name} with a masked
+ *                                address; **bold** becomes <strong>
  *   {{t recover.tries tries}}    recover.tries.one or recover.tries.other, by the number `tries`
  *   {{word error code}}          the sentence error.CODE for the value `code`, or error.other
  *   {{#if path}} {{#else}} {{/if}}     false: absent, null, false, 0, "", [] and {}

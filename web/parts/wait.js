@@ -1,0 +1,22 @@
+// <reclaim-wait until="…" now="…">: a button inside cannot be used until then, elements with data-wait are shown meanwhile and
+// those with data-ready from then on. Without scripts the button works, and the server says how long to wait.
+class Wait extends HTMLElement {
+  connectedCallback() {
+    const left = Date.parse(this.getAttribute("until")) - Date.parse(this.getAttribute("now"));
+    if (!(left > 0)) return;
+    this.set(true);
+    this.timer = setTimeout(() => this.set(false), left);
+  }
+
+  disconnectedCallback() {
+    clearTimeout(this.timer);
+  }
+
+  set(waiting) {
+    for (const button of this.querySelectorAll("button")) button.disabled = waiting;
+    for (const element of this.querySelectorAll("[data-wait]")) element.hidden = !waiting;
+    for (const element of this.querySelectorAll("[data-ready]")) element.hidden = waiting;
+  }
+}
+
+customElements.define("reclaim-wait", Wait);

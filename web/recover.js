@@ -1,0 +1,3 @@
+// The code field, and buttons that wait.
+import "./parts/code-field.js";
+import "./parts/wait.js";
