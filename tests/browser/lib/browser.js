@@ -59,7 +59,7 @@ export const watched = (page) => assert.deepEqual(page.found, []);
 
 // axe-core's findings, short. Scripts of the page may be off: axe runs in a world of its own.
 export const accessibilityOf = async (page) => {
-  await page.evaluate(axe);
+  if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.target.join(' ')} ${node.any.map(({ message }) => message).join('; ')}`).join(' | ')}`);
 };
@@ -94,6 +94,7 @@ export const look = async (page, name, { fullPage = true, languages = ['de', 'en
   for (const language of languages) {
     const to = new URL(address);
     to.searchParams.set('lang', language);
+    await page.emulateMedia(schemes[0][1]); // Chromium keeps the canvas of the scheme that a page was loaded with
     await page.goto(to.href);
     await prepare?.();
     for (const [scheme, media] of schemes) {

@@ -9,6 +9,8 @@ const originOf = (server) => {
 
 const textOf = (html) => html.replaceAll('&quot;', '"').replaceAll('&lt;', '<').replaceAll('&gt;', '>').replaceAll('&amp;', '&');
 
+const definedOf = (headers) => Object.fromEntries(Object.entries(headers).filter(([, value]) => value !== undefined));
+
 export class Visitor {
   cookies = new Map();
 
@@ -36,15 +38,12 @@ export class Visitor {
 
   async get(path) {
     this.page = await this.#fetch(path, {});
+    this.token = this.page.body.match(/name="token" value="([0-9a-f]+)"/)?.[1] ?? this.token; // not every page has a form
     return this.page;
   }
 
   get heading() {
     return textOf(this.page.body.match(/<h1[^>]*>(.*?)<\/h1>/s)[1].replace(/<[^>]+>/g, ''));
-  }
-
-  get token() {
-    return this.page.body.match(/name="token" value="([0-9a-f]+)"/)?.[1];
   }
 
   /** Sends a form as the page that was read last would; `raw` is a body of its own. */
@@ -53,7 +52,7 @@ export class Visitor {
     return this.#fetch(path, {
       method: 'POST',
       body,
-      headers: { 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin', ...headers },
+      headers: definedOf({ 'content-type': 'application/x-www-form-urlencoded', 'sec-fetch-site': 'same-origin', ...headers }),
     });
   }
 
