@@ -1,7 +1,7 @@
 #include "text/sentences.h"
 
 #include <errno.h>
-#include <ini.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,11 +18,12 @@ struct reading { /* of one file */
     struct sentences *into;
     enum language language;
     const char *path;
+    struct str section;
+    int line;
     struct why *why;
-    enum err err;
 };
 
-static int take(void *context, const char *section, const char *key, const char *value);
+static enum err read_file(struct reading *r);
 
 enum err sentences_load(const char *folder, struct sentences **ret, struct why *why)
 {
@@ -38,13 +39,7 @@ enum err sentences_load(const char *folder, struct sentences **ret, struct why *
     for (size_t l = 0; folder && l < LANGUAGES && !e; l++) {
         struct str path = arena_printf(s->arena, "%s/%s.ini", folder, language_tag((enum language)l));
         struct reading reading = {.into = s, .language = (enum language)l, .path = path.at, .why = why};
-        int line = path.at ? ini_parse(path.at, take, &reading) : -2;
-        if (reading.err)
-            e = reading.err;
-        else if (line > 0)
-            e = why_set(why, ERR_INPUT, "%s: line %d is not `key = sentence`", path.at, line);
-        else if (line == -1 && errno != ENOENT)
-            e = why_set(why, ERR_SYSTEM, "%s cannot be read: %s", path.at, strerror(errno));
+        e = path.at ? read_file(&reading) : ERR_MEMORY;
     }
     if (e)
         sentences_free(s);
@@ -82,21 +77,64 @@ static bool placeholders_are_known(struct str text, struct str built_in, struct 
     return true;
 }
 
-static int take(void *context, const char *section, const char *key, const char *value)
+static enum err replace(struct reading *r, struct str key, struct str value)
 {
-    struct reading *r = context;
     struct sentences *s = r->into;
-    struct str name = arena_printf(s->arena, "%s.%s", section, key), wrong;
+    struct str name = arena_printf(s->arena, "%.*s.%.*s", STR_ARGS(r->section), STR_ARGS(key)), wrong;
     enum text id;
     if (!name.at)
-        r->err = ERR_MEMORY;
-    else if (sentence_find(name, &id))
-        r->err = why_set(r->why, ERR_INPUT, "%s: there is no sentence called %s", r->path, name.at);
-    else if (!placeholders_are_known(str_of(value), s->at[r->language][id], &wrong))
-        r->err = why_set(r->why, ERR_INPUT, "%s: %s cannot contain %.*s", r->path, name.at, STR_ARGS(wrong));
-    else
-        s->at[r->language][id] = arena_copy(s->arena, str_of(value));
-    return r->err == OK;
+        return ERR_MEMORY;
+    if (sentence_find(name, &id))
+        return why_set(r->why, ERR_INPUT, "%s: there is no sentence called %s", r->path, name.at);
+    if (!placeholders_are_known(value, s->at[r->language][id], &wrong))
+        return why_set(r->why, ERR_INPUT, "%s: %s cannot contain %.*s", r->path, name.at, STR_ARGS(wrong));
+    s->at[r->language][id] = value;
+    return OK;
+}
+
+/* "[section]", "key = sentence", or "; a comment". */
+static enum err read_line(struct reading *r, struct str line)
+{
+    struct str key;
+    r->line++;
+    line = str_trim(line);
+    if (!line.len || strchr(";#", *line.at))
+        return OK;
+    if (!str_is_utf8(line))
+        return why_set(r->why, ERR_INPUT, "%s: line %d is not UTF-8", r->path, r->line);
+    if (*line.at == '[' && line.at[line.len - 1] == ']') {
+        r->section = (struct str){line.at + 1, line.len - 2};
+        return OK;
+    }
+    str_split(&line, '=', &key);
+    if (!line.at)
+        return why_set(r->why, ERR_INPUT, "%s: line %d is not `key = sentence`", r->path, r->line);
+    return replace(r, str_trim(key), str_trim(line));
+}
+
+/* inih's lines have at most 200 bytes; sentences may be longer. */
+static enum err read_file(struct reading *r)
+{
+    AUTO(buf) struct buf content = buf_new(OVERRIDES_MAX / 4);
+    char part[4096];
+    FILE *file = fopen(r->path, "re");
+    if (!file)
+        return errno == ENOENT ? OK : why_set(r->why, ERR_SYSTEM, "%s cannot be read: %s", r->path, strerror(errno));
+    for (size_t got; (got = fread(part, 1, sizeof part, file)) > 0;)
+        buf_add(&content, (struct str){part, got});
+    bool failed = ferror(file);
+    fclose(file);
+    if (failed || content.failed)
+        return why_set(r->why, ERR_INPUT, "%s cannot be read, or is larger than 1 MiB", r->path);
+    struct str rest = arena_copy(r->into->arena, buf_str(&content)), line;
+    if (content.len && !rest.at)
+        return ERR_MEMORY;
+    if (str_starts(rest, STR("\xef\xbb\xbf")))
+        rest = (struct str){rest.at + 3, rest.len - 3};
+    enum err e = OK;
+    while (!e && str_split(&rest, '\n', &line))
+        e = read_line(r, line);
+    return e;
 }
 
 struct str sentence(const struct sentences *s, enum language language, enum text id)

@@ -166,11 +166,12 @@ static enum err parse_nodes(struct parse *p, const char *until, struct node **re
             p->rest = (struct str){p->rest.at + plain, 0};
             return until ? fail(p, "the end is missing:", str_of(until)) : OK;
         }
-        const char *close = memmem(open, p->rest.len - plain, "}}", 2);
+        p->rest = (struct str){open, p->rest.len - plain};
+        const char *close = memmem(open, p->rest.len, "}}", 2);
         if (!close)
             return fail(p, "a tag is not closed", STR("{{"));
         struct str tag = str_trim((struct str){open + 2, (size_t)(close - open) - 2});
-        p->rest = (struct str){close + 2, p->rest.len - plain - (size_t)(close - open) - 2};
+        p->rest = (struct str){close + 2, p->rest.len - (size_t)(close - open) - 2};
         if (until && str_eq(tag, str_of(until)))
             return OK;
         if (until && ret_else && str_eq(tag, STR("#else"))) {
