@@ -131,12 +131,12 @@ static void ask_for_code(struct page *p, struct str email)
         page_go(p, "/recover");
         return;
     }
-    page_ask(p,
-             &(struct forward){
-                 .method = METHOD_POST,
-                 .path = cleanup_path,
-                 .body = page_json(p, "{s:s,s:s%}", "step", "request-code", "email", email.at, email.len)},
-             code_asked);
+    page_ask(
+        p,
+        &(struct forward){.method = METHOD_POST,
+                          .path = cleanup_path,
+                          .body = page_json(p, "{s:s,s:s%}", "step", "request-code", "email", email.at, email.len)},
+        code_asked);
 }
 
 /* Digits are mailed without groups, but people write them in groups. */

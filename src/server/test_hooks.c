@@ -35,6 +35,28 @@ static void constant_pass(struct request *rq)
     reply_send(rq, 200);
 }
 
+/* Answers with the headers and so many bytes as a page has on a first visit. */
+static void constant_page(struct request *rq)
+{
+    static char body[64 * 1024];
+    static const struct {
+        const char *name, *value;
+    } headers[] = {{"Set-Cookie", "reclaim_visitor=00000000000000000000000000000000; Path=/; Max-Age=15552000; "
+                                  "SameSite=Lax; HttpOnly"},
+                   {"Content-Security-Policy",
+                    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+                    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"},
+                   {"Referrer-Policy", "same-origin"},
+                   {"Cross-Origin-Opener-Policy", "same-origin"}};
+    int64_t bytes;
+    if (str_to_i64(rq->params[0], 0, sizeof body, &bytes))
+        bytes = 0;
+    for (size_t i = 0; i < COUNT_OF(headers); i++)
+        reply_header(rq, headers[i].name, headers[i].value);
+    reply_body(rq, "text/html; charset=utf-8", (struct str){body, (size_t)bytes});
+    reply_send(rq, 200);
+}
+
 /* The table of routes as JSON: [{"method":…,"path":…,"admits":[…]}]; "admits" is null where no credentials are asked for. */
 static void list_routes(struct request *rq)
 {
@@ -66,6 +88,7 @@ void test_hooks_add_routes(struct routes *r)
     if (!getenv("RECLAIM_TEST_CONSTANT"))
         return;
     routes_add(r, (struct route){.method = METHOD_POST, .path = "/functions/v1/constant", .handle = constant});
+    routes_add(r, (struct route){.method = METHOD_GET, .path = "/constant-page/{bytes}", .handle = constant_page});
     routes_add(r, (struct route){
                       .method = METHOD_ANY, .path = "/constant-pass", .handle = constant_pass, .ignores_body = true});
 }

@@ -5,7 +5,8 @@
 
 #include "server/routes.h"
 
-/* RECLAIM_TEST_CONSTANT set: POST /functions/v1/constant and /constant-pass give constant answers. RECLAIM_TEST_ROUTES set:
+/* RECLAIM_TEST_CONSTANT set: POST /functions/v1/constant, /constant-pass and GET /constant-page/BYTES give constant
+ * answers. RECLAIM_TEST_ROUTES set:
  * GET /test/routes lists the routes and whom each admits. */
 void test_hooks_add_routes(struct routes *r);
 /* RECLAIM_TEST_REQUEST_DEADLINE_MS, else `otherwise_ns`. */

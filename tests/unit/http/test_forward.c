@@ -126,8 +126,8 @@ static void the_endpoint_sees_what_the_page_passes_on(void **state UNUSED)
 
 static void an_answer_with_two_versions_makes_two_pages(void **state UNUSED)
 {
-    request_forward(&rq, &(struct forward){
-                             .method = METHOD_POST, .path = STR("/two"), .done = make_page, .context = &rq});
+    request_forward(&rq,
+                    &(struct forward){.method = METHOD_POST, .path = STR("/two"), .done = make_page, .context = &rq});
     assert_int_equal(handled, 1);
     assert_int_equal(done, 2);
     assert_str(rq.reply.body, "page: sent");
@@ -140,8 +140,8 @@ static void an_answer_with_two_versions_makes_two_pages(void **state UNUSED)
 
 static void a_path_that_is_not_served_ends_with_404(void **state UNUSED)
 {
-    request_forward(&rq, &(struct forward){
-                             .method = METHOD_GET, .path = STR("/nothing"), .done = make_page, .context = &rq});
+    request_forward(
+        &rq, &(struct forward){.method = METHOD_GET, .path = STR("/nothing"), .done = make_page, .context = &rq});
     assert_int_equal(handled, 0);
     assert_int_equal(done, 1);
     assert_int_equal(rq.reply.status, 404);

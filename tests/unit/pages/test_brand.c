@@ -45,14 +45,16 @@ static void assert_readable(unsigned color)
     const char *sheet = buf_str(&css).at;
     unsigned accent = color_of(sheet, "--accent");
     assert_int_equal(adjusted, accent != color);
-    if (contrast(accent, color_of(sheet, "--on-accent")) < 4.5 || contrast(color_of(sheet, "--link-light"), 0xffffff) < 4.5 ||
+    if (contrast(accent, color_of(sheet, "--on-accent")) < 4.5 ||
+        contrast(color_of(sheet, "--link-light"), 0xffffff) < 4.5 ||
         contrast(color_of(sheet, "--link-dark"), 0x181a20) < 4.5)
         fail_msg("%s: %s", text, sheet);
 }
 
 static void every_colour_can_be_read(void **state UNUSED)
 {
-    static const unsigned known[] = {0x000000, 0xffffff, 0x2f5bea, 0xff0000, 0x00ff00, 0x0000ff, 0xffff00, 0x777777, 0x767676};
+    static const unsigned known[] = {0x000000, 0xffffff, 0x2f5bea, 0xff0000, 0x00ff00,
+                                     0x0000ff, 0xffff00, 0x777777, 0x767676};
     uint64_t random = 18;
     for (size_t i = 0; i < COUNT_OF(known); i++)
         assert_readable(known[i]);
@@ -72,7 +74,8 @@ static void a_colour_that_can_be_read_stays(void **state UNUSED)
 
 static void what_is_no_colour_is_refused(void **state UNUSED)
 {
-    static const char *const wrong[] = {"", "#", "blue", "#fff", "2f5bea", "#2f5beg", "#2f5bea ", "#2f5bea00", " #2f5be"};
+    static const char *const wrong[] = {"",        "#",        "blue",      "#fff",   "2f5bea",
+                                        "#2f5beg", "#2f5bea ", "#2f5bea00", " #2f5be"};
     for (size_t i = 0; i < COUNT_OF(wrong); i++) {
         bool adjusted;
         AUTO(buf) struct buf css = buf_new(4096);

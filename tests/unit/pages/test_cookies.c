@@ -102,9 +102,9 @@ static void one_of_another_name_or_key_is_ignored(void **state UNUSED)
 {
     keep("recover", "secret", 60);
     assert_true(take_cookie());
-    strcpy(sent_name, "reclaim_account");
+    snprintf(sent_name, sizeof sent_name, "reclaim_account");
     assert_null(page_state(&page, "account"));
-    strcpy(sent_name, "reclaim_recover");
+    snprintf(sent_name, sizeof sent_name, "reclaim_recover");
     pages.seal_key = digest_sha256(STR("another key"));
     assert_null(page_state(&page, "recover"));
 }
@@ -122,7 +122,7 @@ static void every_changed_character_is_noticed(void **state UNUSED)
     assert_string_equal(word_of("recover"), "secret");
     memset(sent_value, 'A', sizeof sent_value - 1);
     assert_null(page_state(&page, "recover"));
-    strcpy(sent_value, "not base64!");
+    snprintf(sent_value, sizeof sent_value, "not base64!");
     assert_null(page_state(&page, "recover"));
 }
 

@@ -70,7 +70,8 @@ static void a_field_that_cannot_be_read_is_named(void **state UNUSED)
 
 static void what_is_no_answer_of_a_contract_is_our_fault(void **state UNUSED)
 {
-    static const char *const codes[] = {"", "ORPHAN_CLEANUP_00", "ORPHAN_CLEANUP_00x", "ORPHAN_CLEANUP_0011", "NOT_FOUND"};
+    static const char *const codes[] = {"", "ORPHAN_CLEANUP_00", "ORPHAN_CLEANUP_00x", "ORPHAN_CLEANUP_0011",
+                                        "NOT_FOUND"};
     for (size_t i = 0; i < COUNT_OF(codes); i++)
         assert_string_equal(problem(codes[i], "step", false), "fault");
     assert_string_equal(recover_problem(NULL, false), "fault");

@@ -58,22 +58,25 @@ static void a_time_names_its_month(void **state UNUSED)
 
 static void what_is_no_time_leaves_nothing(void **state UNUSED)
 {
-    static const char *const wrong[] = {NULL, "", "soon", "2026-13-05T14:32:07Z", "2026-00-05T14:32:07Z", "2026-12-5T14:32:07Z..",
-                                        "2026-12-32T14:32:07Z", "20261205T143207Z........"};
+    static const char *const wrong[] = {NULL,
+                                        "",
+                                        "soon",
+                                        "2026-13-05T14:32:07Z",
+                                        "2026-00-05T14:32:07Z",
+                                        "2026-12-5T14:32:07Z..",
+                                        "2026-12-32T14:32:07Z",
+                                        "20261205T143207Z........"};
     for (size_t i = 0; i < COUNT_OF(wrong); i++)
         assert_time(wrong[i], LANGUAGE_EN, true, NULL);
 }
 
 static void an_address_is_masked(void **state UNUSED)
 {
-    static const char *const cases[][2] = {{"viktor@example.com", "vi•••@example.com"},
-                                           {"uma@example.com", "u•••@example.com"},
-                                           {"a@example.com", "a•••@example.com"},
-                                           {"\"a@b\"@example.com", "&quot;a•••@example.com"},
-                                           {"ärmel@example.com", "är•••@example.com"},
-                                           {"nothing", "no•••"},
-                                           {"<b>x@example.com", "&lt;b•••@example.com"},
-                                           {"", NULL}};
+    static const char *const cases[][2] = {
+        {"viktor@example.com", "vi•••@example.com"},  {"uma@example.com", "u•••@example.com"},
+        {"a@example.com", "a•••@example.com"},        {"\"a@b\"@example.com", "&quot;a•••@example.com"},
+        {"ärmel@example.com", "är•••@example.com"},   {"nothing", "no•••"},
+        {"<b>x@example.com", "&lt;b•••@example.com"}, {"", NULL}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         AUTO(buf) struct buf out = buf_new(1000);
         format_masked(&out, str_of(cases[i][0]));

@@ -38,11 +38,10 @@ static void an_operator_replaces_one_sentence_of_one_language(void **state UNUSE
 
 static void an_operators_sentence_may_be_long(void **state UNUSED)
 {
-    char ini[2100] = "[a]\nplain = ";
-    char text[2001];
+    char ini[2100], text[2001];
     memset(text, 'x', 2000);
     text[2000] = '\0';
-    strcat(ini, text);
+    snprintf(ini, sizeof ini, "[a]\nplain = %s", text);
     struct sentences *s = load(ini);
     assert_str(sentence(s, LANGUAGE_EN, TEXT_A_PLAIN), text);
     sentences_free(s);
@@ -98,9 +97,12 @@ static bool only_name(struct buf *out, struct str name, void *context UNUSED)
 
 static void a_placeholder_is_filled_once_and_an_unknown_one_stays(void **state UNUSED)
 {
-    static const char *const cases[][2] = {{"{name}{name}", "{x}{x}"}, {"{other} {name}", "{other} {x}"},
-                                           {"{name", "{name"},         {"a}b{", "a}b{"},
-                                           {"{}", "{}"},               {"plain", "plain"}};
+    static const char *const cases[][2] = {{"{name}{name}", "{x}{x}"},
+                                           {"{other} {name}", "{other} {x}"},
+                                           {"{name", "{name"},
+                                           {"a}b{", "a}b{"},
+                                           {"{}", "{}"},
+                                           {"plain", "plain"}};
     for (size_t i = 0; i < COUNT_OF(cases); i++) {
         AUTO(buf) struct buf out = buf_new(100);
         sentence_fill(&out, str_of(cases[i][0]), only_name, NULL);

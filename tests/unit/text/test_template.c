@@ -73,7 +73,8 @@ static void values_are_escaped(void **state UNUSED)
 static void values_of_every_kind_have_a_text(void **state UNUSED)
 {
     assert_filled("{{a}} {{b}} {{c}} {{d}} {{e}} {{f}} {{g}}",
-                  "{\"a\":1204,\"b\":1.5,\"c\":true,\"d\":false,\"e\":null,\"f\":[1],\"g\":{\"x\":1}}", "1204 1.5 true false   ");
+                  "{\"a\":1204,\"b\":1.5,\"c\":true,\"d\":false,\"e\":null,\"f\":[1],\"g\":{\"x\":1}}",
+                  "1204 1.5 true false   ");
     assert_filled("{{number a}} {{number b}}", "{\"a\":1204,\"b\":\"<x>\"}", "1,204 &lt;x&gt;");
     assert_filled("{{a.b.c}}{{a.x.c}}{{a.b.c.d}}", "{\"a\":{\"b\":{\"c\":\"deep\"}}}", "deep");
     assert_filled("{{time a}}{{date b}}", "{\"b\":\"2026-12-15T14:32:07Z\"}",
@@ -95,15 +96,16 @@ static void conditions_choose_a_part(void **state UNUSED)
     }
     assert_filled("{{#if v}}yes{{/if}}{{#if w.x}}yes{{#else}}no{{/if}}", "{}", "no");
     assert_filled("{{#is v a}}A{{#else}}{{#is v b}}B{{#else}}?{{/is}}{{/is}}", "{\"v\":\"b\"}", "B");
-    assert_filled("{{#is v 3}}three{{/is}}{{#is w true}}true{{/is}}{{#is x null}}null{{/is}}", "{\"v\":3,\"w\":true,\"x\":null}",
-                  "threetrue");
+    assert_filled("{{#is v 3}}three{{/is}}{{#is w true}}true{{/is}}{{#is x null}}null{{/is}}",
+                  "{\"v\":3,\"w\":true,\"x\":null}", "threetrue");
     assert_filled("{{#if a}}{{#if b}}both{{#else}}a{{/if}}{{#else}}none{{/if}}", "{\"a\":1}", "a");
 }
 
 static void a_list_is_repeated_with_its_items_in_front(void **state UNUSED)
 {
     assert_filled("{{#each items}}{{name}}{{sign}}{{#else}}none{{/each}}",
-                  "{\"sign\":\";\",\"name\":\"outer\",\"items\":[{\"name\":\"a\"},{\"name\":\"b\",\"sign\":\"!\"},{}]}", "a;b!outer;");
+                  "{\"sign\":\";\",\"name\":\"outer\",\"items\":[{\"name\":\"a\"},{\"name\":\"b\",\"sign\":\"!\"},{}]}",
+                  "a;b!outer;");
     assert_filled("{{#each items}}{{name}}{{#else}}none{{/each}}", "{\"items\":[]}", "none");
     assert_filled("{{#each items}}{{name}}{{#else}}none{{/each}}", "{\"items\":\"text\"}", "");
     assert_filled("{{#each items}}<{{.}}>{{/each}}", "{\"items\":[\"&\",2]}", "<&amp;><2>");
@@ -115,7 +117,8 @@ static void sentences_are_filled_in_the_readers_language(void **state UNUSED)
     assert_filled("{{t a.plain}}", "{\"name\":\"<i>\"}", "Hello &lt;i&gt; &amp; others");
     assert_filled_in(LANGUAGE_DE, "{{t a.plain}}", "{\"name\":\"Ada\"}", "Hallo Ada &amp; andere");
     assert_filled("{{t a.plain}}", "{}", "Hello {name} &amp; others");
-    assert_filled("{{t a.bold}}", "{\"name\":\"**x** {tries}\",\"tries\":1}", "This is <strong>very **x** {tries}</strong>");
+    assert_filled("{{t a.bold}}", "{\"name\":\"**x** {tries}\",\"tries\":1}",
+                  "This is <strong>very **x** {tries}</strong>");
     assert_filled("{{t a.masked}}", "{\"email\":\"viktor@example.com\"}", "To <strong>vi•••@example.com</strong>");
     assert_filled("{{t a.masked}}", "{\"email\":\"<b>x@example.com\"}", "To <strong>&lt;b•••@example.com</strong>");
 }
