@@ -1,7 +1,7 @@
 /* `/recover`: frees an address that is taken by a registration which never finished.
  *
  * Address → what the probe found → a mailed code → deleted. What one step knows for the next is in a sealed cookie:
- *   {"step":"found","email":…,"found":"verified","sent":…,"expires":…,"resend":…,"typed":…,"error":…,"wait":…,"reference":…} */
+ *   {"step":"found","email":…,"found":"verified","sent":…,"expires":…,"resend":…,"typed":…,"error":…,"wait":…,"waits":"send","reference":…} */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -89,6 +89,7 @@ static json_t *next_state(const struct page *p, const char *step)
         json_object_set_new(next, "step", json_string(step));
     json_object_del(next, "error");
     json_object_del(next, "wait");
+    json_object_del(next, "waits");
     json_object_del(next, "typed");
     json_object_set_new(next, "reference", json_string(p->rq->correlation_id));
     return next;
@@ -190,16 +191,18 @@ static bool keep_and_go(struct page *p, json_t *next)
     return page_redirect(p, "/recover");
 }
 
-/* The step stays, what was typed too. */
-static bool keep_problem(struct page *p, json_t *next, const json_t *answer)
+/* The step stays, what was typed too. A limit makes the button wait that was used: others have limits of their own. */
+static bool keep_problem(struct page *p, json_t *next, const json_t *answer, const char *button)
 {
     const char *problem = recover_problem(answer, p->pages->config.six_digits);
     int64_t wait_s = page_retry_after(p);
     if (strcmp(problem, "bad_address") == 0)
         json_object_set_new(next, "step", json_string("address"));
     json_object_set_new(next, "error", json_string(problem));
-    if (wait_s)
+    if (wait_s) {
         json_object_set_new(next, "wait", json_integer(now_s() + wait_s));
+        json_object_set_new(next, "waits", json_string(button));
+    }
     return keep_and_go(p, next);
 }
 
@@ -207,7 +210,7 @@ static bool probed(struct page *p)
 {
     const json_t *answer = page_answer(p);
     if (p->rq->reply.status != 200)
-        return keep_problem(p, next_state(p, "address"), answer);
+        return keep_problem(p, next_state(p, "address"), answer, "address");
     json_t *next = next_state(p, "found");
     json_object_set_new(next, "found", json_string(recover_found(json_object_get(answer, "data"))));
     return keep_and_go(p, next);
@@ -217,7 +220,7 @@ static bool code_asked(struct page *p)
 {
     const json_t *answer = page_answer(p);
     if (p->rq->reply.status != 200)
-        return keep_problem(p, next_state(p, NULL), answer);
+        return keep_problem(p, next_state(p, NULL), answer, "send");
     json_t *next = next_state(p, "code"), *expires = json_object_get(json_object_get(answer, "data"), "expiresAt");
     json_object_set_new(next, "sent", json_string(has_probe(p) ? "sent" : "perhaps"));
     json_object_set(next, "expires", expires);
@@ -233,7 +236,7 @@ static bool code_checked(struct page *p)
     json_object_del(next, "code");
     if (p->rq->reply.status != 200) {
         json_object_set_new(next, "typed", typed);
-        return keep_problem(p, next, answer);
+        return keep_problem(p, next, answer, "code");
     }
     json_decref(typed);
     json_object_set_new(next, "step", json_string("done"));
@@ -317,7 +320,7 @@ static void show(struct page *p, const json_t *state)
                {"found", "recover-found", TEXT_RECOVER_FOUND_TITLE},
                {"code", "recover-code", TEXT_RECOVER_CODE_TITLE},
                {"done", "recover-done", TEXT_RECOVER_DONE_TITLE}};
-    static const char *const shown[] = {"email", "found", "sent", "typed", "error", "reference"};
+    static const char *const shown[] = {"email", "found", "sent", "typed", "error", "waits", "reference"};
     const char *step = json_string_value(json_object_get(state, "step"));
     size_t at = 0;
     for (size_t i = 0; step && i < COUNT_OF(all); i++)

@@ -205,6 +205,19 @@ describe('a limit', () => {
     watched(page);
   });
 
+  it('on new codes does not keep a code from being entered', async () => {
+    const page = await newReader(browser, server);
+    await give(page, 'uma@example.com');
+    await page.getByRole('button', { name: 'I have a code' }).click();
+    await page.getByRole('button', { name: 'Send a new code' }).click();
+    assert.match(await page.locator('.note.bad').innerText(), /There were too many tries/);
+    assert.equal(await page.getByRole('button', { name: 'Send a new code' }).isDisabled(), true);
+    await page.getByLabel('Code').fill('ABCD-EFGH');
+    await page.getByRole('button', { name: 'Delete and start over' }).click({ timeout: 5000 });
+    await page.getByText('This is not the code that we sent').waitFor();
+    watched(page);
+  });
+
   it('looks right in every scheme', async () => {
     const page = await newReader(browser, server);
     await give(page, 'uma@example.com');
