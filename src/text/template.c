@@ -288,24 +288,6 @@ static int64_t count_of(const json_t *value)
     return json_is_array(value) ? (int64_t)json_array_size(value) : json_integer_value(value);
 }
 
-/* Escaped, with **bold** as <strong>. */
-static void add_marked(struct buf *out, struct str text)
-{
-    bool bold = false;
-    for (;;) {
-        const char *mark = text.len ? memmem(text.at, text.len, "**", 2) : NULL;
-        size_t before = mark ? (size_t)(mark - text.at) : text.len;
-        html_add_text(out, (struct str){text.at, before});
-        if (!mark)
-            break;
-        buf_addz(out, bold ? "</strong>" : "<strong>");
-        bold = !bold;
-        text = (struct str){mark + 2, text.len - before - 2};
-    }
-    if (bold)
-        buf_addz(out, "</strong>");
-}
-
 /* "mask email" → "email" */
 static bool is_masked(struct str *name)
 {
@@ -347,14 +329,37 @@ static bool add_plain_placeholder(struct buf *out, struct str name, void *contex
     return true;
 }
 
-/* The sentence is escaped and marked before its placeholders are filled: a value cannot bring marks of its own. */
+static size_t to_mark(struct str text)
+{
+    size_t at = 0;
+    while (at < text.len && text.at[at] != '{' && !(text.at[at] == '*' && at + 1 < text.len && text.at[at + 1] == '*'))
+        at++;
+    return at;
+}
+
+/* Escaped, with **bold** as <strong> and placeholders filled. Marks in a value are none: it is added as it is. */
 static void add_sentence(struct filling *f, enum text id)
 {
-    AUTO(buf) struct buf marked = buf_new(64 * 1024);
-    add_marked(&marked, sentence(f->reader->sentences, f->reader->language, id));
-    struct str text = buf_str(&marked);
-    if (text.at)
-        sentence_fill(f->out, text, add_placeholder, f);
+    struct str rest = sentence(f->reader->sentences, f->reader->language, id);
+    bool bold = false;
+    while (rest.len) {
+        size_t plain = to_mark(rest), mark = 0;
+        html_add_text(f->out, (struct str){rest.at, plain});
+        rest = (struct str){rest.at + plain, rest.len - plain};
+        if (rest.len && *rest.at == '*') {
+            buf_addz(f->out, bold ? "</strong>" : "<strong>");
+            bold = !bold;
+            mark = 2;
+        } else if (rest.len) {
+            const char *close = memchr(rest.at, '}', rest.len);
+            mark = close ? (size_t)(close - rest.at) + 1 : 1;
+            if (!close || !add_placeholder(f->out, (struct str){rest.at + 1, mark - 2}, f))
+                html_add_text(f->out, (struct str){rest.at, mark});
+        }
+        rest = (struct str){rest.at + mark, rest.len - mark};
+    }
+    if (bold)
+        buf_addz(f->out, "</strong>");
 }
 
 static void add_word(struct filling *f, const struct node *node)
