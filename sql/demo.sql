@@ -94,6 +94,8 @@ DECLARE
   v_name text;
   v_table text;
   v_number integer := 0;
+  v_labels text[] := ARRAY['Tags', 'Agents', 'Phone numbers', 'Call flows', 'Campaigns', 'Queues', 'Contacts', 'Access keys',
+    'Conversations', 'Call records', 'Conferences', 'Routes', 'Files', 'Billing documents'];
 BEGIN
   IF pg_catalog.to_regnamespace('demo') IS NULL THEN
     CREATE SCHEMA demo;
@@ -114,7 +116,7 @@ BEGIN
         'e0000000-0000-4000-8000-000000000999'::uuid;
     IF NOT EXISTS (SELECT FROM reclaim.cascade_participants WHERE name = v_name) THEN
       PERFORM reclaim.cascade_add(v_name, v_table, 'customer_id', CASE WHEN v_number % 2 = 0 THEN 'tm_delete' END,
-        CASE WHEN v_number % 2 = 0 THEN '{name}'::text[] END, NULL, false);
+        CASE WHEN v_number % 2 = 0 THEN '{name}'::text[] END, NULL, false, 'customer', v_labels[v_number]);
     END IF;
   END LOOP;
 END

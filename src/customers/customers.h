@@ -22,6 +22,7 @@ struct customers {
     _Atomic(struct lanes *) lanes;      /* NULL until the database is ready */
     struct engine *engine;
     struct verifier *verifier;
+    bool strict_proof; /* RECLAIM_PROOF: without a password a mailed code proves a deletion, not the phrase */
     _Atomic int64_t decoy_due_ns; /* when to look again which cost most passwords have */
 };
 
@@ -33,6 +34,7 @@ void customers_close(struct customers *context); /* after the last request */
 void login_handle(struct request *rq);        /* POST /auth/login */
 void sign_in_code_handle(struct request *rq); /* POST /auth/code; held */
 void logout_handle(struct request *rq);       /* POST /auth/logout, with a session */
+void own_session_handle(struct request *rq);  /* GET /auth/session, with a user's token */
 
 /* Behind authenticate_guarded: */
 void unregister_handle(struct request *rq, const struct caller *caller, void *customers);  /* POST /auth/unregister */

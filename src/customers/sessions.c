@@ -1,11 +1,12 @@
-/* POST /auth/logout: ends the session of the token that it carries. The trigger on reclaim.sessions has every gate drop what
- * it cached of it, so that ending it in plain SQL does the same. */
+/* POST /auth/logout: ends the session of the token that it carries, or all of its user's. The trigger on reclaim.sessions has
+ * every gate drop what it cached of them, so that ending them in plain SQL does the same. */
 #include "customers/sessions.h"
 
 #include <string.h>
 
 #include "api/db_request.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/log.h"
 #include "customers/customers.h"
 
@@ -21,6 +22,14 @@ static const struct statement end = {
     .name = "session_end",
     .sql =
         "UPDATE reclaim.sessions SET ended_at = pg_catalog.clock_timestamp() WHERE id = $1::uuid AND ended_at IS NULL",
+    .params = 1,
+    .columns = "",
+};
+
+static const struct statement end_all = {
+    .name = "sessions_end_all",
+    .sql = "UPDATE reclaim.sessions SET ended_at = pg_catalog.clock_timestamp()"
+           " WHERE user_id = $1::uuid AND ended_at IS NULL",
     .params = 1,
     .columns = "",
 };
@@ -67,7 +76,8 @@ static const struct statement prune_networks = {
 };
 
 const struct statement *const sessions_statements[] = {
-    &begin, &end, &prune_sessions, &prune_codes, &note_network, &prune_networks, &session_find_network};
+    &begin,        &end,          &end_all, &prune_sessions, &prune_codes,
+    &note_network, &prune_networks, &session_find_network};
 const size_t sessions_statement_count = COUNT_OF(sessions_statements);
 
 enum err session_read_begun(const struct pg_call *inserted, struct session *ret)
@@ -107,10 +117,12 @@ enum err sessions_prune(struct pg *pg, int64_t deadline_ns)
 
 struct logout {
     struct db_request db;
-    char session[37];
+    char session[37], user_id[37];
+    bool everywhere;
     int64_t committed_ns;
 };
 
+static bool read_everywhere(struct request *rq, bool *ret);
 static void authenticated(struct authentication *q);
 static enum err end_session(struct db_request *db, struct pg *pg);
 static void answer(struct db_request *db);
@@ -120,7 +132,25 @@ void logout_handle(struct request *rq)
 {
     struct customers *context = rq->route->context;
     struct authentication q = {.rq = rq, .answered = authenticated};
+    struct str body = rq->body.len ? arena_copy(rq->arena, rq->body) : STR("");
+    if (!body.at) {
+        reply_fault(rq, ERR_FULL);
+        return;
+    }
+    rq->body = body; /* it is read once the caller is known */
     authenticate(context->authenticator, &q);
+}
+
+/* The body may be left out. False after a 400 was sent. */
+static bool read_everywhere(struct request *rq, bool *ret)
+{
+    AUTO(json) json_t *body = json_read_object(rq->body.len ? rq->body : STR("{}"), NULL);
+    const json_t *everywhere = json_object_get(body, "everywhere");
+    *ret = json_is_true(everywhere);
+    if (body && (!everywhere || json_is_boolean(everywhere)))
+        return true;
+    reply_refuse(rq, 400, "INVALID_BODY", "The body may be left out, or is {\"everywhere\":true}.");
+    return false;
 }
 
 /* 2. On the loop or on a worker. */
@@ -136,10 +166,13 @@ static void authenticated(struct authentication *q)
         reply_refuse(rq, 400, "NO_SESSION", "These credentials are not a session that POST /auth/login began.");
         return;
     }
-    struct logout *l = db_request_new(rq, sizeof *l, end_session, answer);
+    bool everywhere;
+    struct logout *l = read_everywhere(rq, &everywhere) ? db_request_new(rq, sizeof *l, end_session, answer) : NULL;
     if (!l)
         return;
+    l->everywhere = everywhere;
     memcpy(l->session, q->caller.session, sizeof l->session);
+    memcpy(l->user_id, q->caller.user_id, sizeof l->user_id);
     db_request_start(&l->db, customers_pool(context, LANE_ACCOUNT));
 }
 
@@ -147,7 +180,8 @@ static void authenticated(struct authentication *q)
 static enum err end_session(struct db_request *db, struct pg *pg)
 {
     struct logout *l = OWNER_OF(db, struct logout, db);
-    struct pg_call call = {.ask = &end, .args = {pg_text(l->session)}};
+    struct pg_call call = {.ask = l->everywhere ? &end_all : &end,
+                           .args = {pg_text(l->everywhere ? l->user_id : l->session)}};
     enum err e = pg_ask(pg, &call, db->job.deadline_ns);
     l->committed_ns = clock_ns();
     return e;

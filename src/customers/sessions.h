@@ -2,6 +2,7 @@
 #ifndef CUSTOMERS_SESSIONS_H
 #define CUSTOMERS_SESSIONS_H
 
+#include "gate/sessions.h"
 #include "pg/pg.h"
 
 #define SESSION_LIFE_S 3600
@@ -21,7 +22,9 @@ void session_note(struct pg *pg, const char *pair_hash, int64_t deadline_ns);
 extern const struct statement session_find_network; /* $1 hash → known:bool */
 
 /* For such statements. Users who were banned or deleted in the meantime get no session. */
-#define SESSION_INSERT(method) "INSERT INTO reclaim.sessions (user_id, method, expires_at) SELECT u.id, " method ","
+#define SESSION_INSERT(method)                                                                                         \
+    "INSERT INTO reclaim.sessions (user_id, method, password_digest, expires_at)"                                      \
+    " SELECT u.id, " method ", " SESSION_PASSWORD_DIGEST ","
 #define SESSION_EXPIRES(seconds) " pg_catalog.clock_timestamp() + " seconds "::int8 * interval '1 second'"
 #define SESSION_MAY_BEGIN                                                                                              \
     " u.email_confirmed_at IS NOT NULL AND u.deleted_at IS NULL AND u.is_anonymous IS NOT TRUE"                        \

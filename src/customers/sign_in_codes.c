@@ -65,6 +65,15 @@ static const struct statement use_code = {
     .columns = "id:uuid user_id:uuid",
 };
 
+/* The same for a user who is signed in already. */
+static const struct statement spend_code = {
+    .name = "sign_in_spend_code",
+    .sql = "DELETE FROM reclaim.sign_in_codes WHERE email_hash = $1 AND code_salt = decode($2, 'hex')"
+           " AND user_id = $3::uuid RETURNING user_id",
+    .params = 3,
+    .columns = "user_id:uuid",
+};
+
 static const struct statement read_mail = {
     .name = "sign_in_read_mail",
     .sql =
@@ -75,8 +84,8 @@ static const struct statement read_mail = {
     .columns = "email:text left_s:int8",
 };
 
-const struct statement *const sign_in_statements[] = {&find_user, &store_code, &take_try,
-                                                      &use_code,  &read_mail,  &decoy_read_usual};
+const struct statement *const sign_in_statements[] = {&find_user,  &store_code, &take_try,        &use_code,
+                                                      &spend_code, &read_mail,  &decoy_read_usual};
 const size_t sign_in_statement_count = COUNT_OF(sign_in_statements);
 
 struct code_request {
@@ -272,26 +281,49 @@ static enum err take_and_compare(const struct code_proof *proof, struct pg *pg, 
     return OK;
 }
 
-enum err sign_in_code_use(const struct code_proof *proof, struct pg *pg, struct session *ret)
+/* False: it is not a code at all, or not the one that was mailed. Otherwise its row is named by both. */
+static enum err is_right(const struct code_proof *proof, struct pg *pg, char email_hash[DIGEST_HEX_LEN + 1],
+                         char salt_hex[2 * CODE_SALT_LEN + 1], bool *ret)
 {
     struct code code;
     struct code_salt salt;
-    char email_hash[DIGEST_HEX_LEN + 1], salt_hex[2 * CODE_SALT_LEN + 1];
-    bool right;
-    *ret = (struct session){"", ""};
+    *ret = false;
     if (code_read(&shape, proof->typed, &code))
         return OK;
     hash_email(proof->context, proof->email, email_hash);
-    enum err e = take_and_compare(proof, pg, email_hash, &code, &salt, &right);
+    enum err e = take_and_compare(proof, pg, email_hash, &code, &salt, ret);
     secret_wipe(&code, sizeof code);
+    if (!e && *ret)
+        code_salt_hex(&salt, salt_hex);
+    return e;
+}
+
+enum err sign_in_code_use(const struct code_proof *proof, struct pg *pg, struct session *ret)
+{
+    char email_hash[DIGEST_HEX_LEN + 1], salt_hex[2 * CODE_SALT_LEN + 1];
+    bool right;
+    *ret = (struct session){"", ""};
+    enum err e = is_right(proof, pg, email_hash, salt_hex, &right);
     if (e || !right)
         return e;
-    code_salt_hex(&salt, salt_hex);
     struct pg_call used = {
         .ask = &use_code,
         .args = {pg_text(email_hash), pg_text(salt_hex), pg_text(proof->email.at), pg_i64(SESSION_LIFE_S)}};
     e = pg_ask(pg, &used, proof->deadline_ns);
     return e ? e : session_read_begun(&used, ret);
+}
+
+enum err sign_in_code_spend(const struct code_proof *proof, struct pg *pg, const char *user_id, bool *ret_right)
+{
+    char email_hash[DIGEST_HEX_LEN + 1], salt_hex[2 * CODE_SALT_LEN + 1];
+    enum err e = is_right(proof, pg, email_hash, salt_hex, ret_right);
+    if (e || !*ret_right)
+        return e;
+    struct pg_call spent = {.ask = &spend_code,
+                            .args = {pg_text(email_hash), pg_text(salt_hex), pg_text(user_id)}};
+    e = pg_ask(pg, &spent, proof->deadline_ns);
+    *ret_right = spent.rows == 1;
+    return e;
 }
 
 /* --- the mail --- */

@@ -15,6 +15,9 @@ struct code_proof {
 /* Begins a session if the code is the address's and was not used, on a worker. Otherwise ret->id is "", and one of the
  * tries of the client's network is taken. */
 enum err sign_in_code_use(const struct code_proof *proof, struct pg *pg, struct session *ret) MUST_CHECK;
+/* The same as the proof of this user, who is signed in: no session begins. */
+enum err sign_in_code_spend(const struct code_proof *proof, struct pg *pg, const char *user_id,
+                            bool *ret_right) MUST_CHECK;
 
 /* The mail; the caller sets the recipient. */
 void sign_in_code_mail_write(const struct code *code, int minutes, const char *reference, struct mail *ret);

@@ -122,10 +122,10 @@ const struct statement login_find_user = {
 
 const struct statement login_find_proof = {
     .name = "login_find_proof",
-    .sql = "SELECT CASE WHEN NOT is_sso_user THEN nullif(encrypted_password, '') END::text AS hash"
-           " FROM auth.users WHERE id = $1::uuid AND deleted_at IS NULL",
+    .sql = "SELECT CASE WHEN NOT is_sso_user THEN nullif(encrypted_password, '') END::text AS hash,"
+           " lower(email::text) AS email FROM auth.users WHERE id = $1::uuid AND deleted_at IS NULL",
     .params = 1,
-    .columns = "hash:text",
+    .columns = "hash:text email:text",
 };
 
 const struct statement *const customers_statements[] = {
@@ -135,5 +135,6 @@ const struct statement *const customers_statements[] = {
     &customer_read_reminder, &login_find_user,      &login_find_proof,
     &anonymise_read,         &anonymise_clear,      &columns_list,
     &columns_check,          &column_decide,        &customers_read_frozen_again,
+    &own_session_read,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

@@ -24,6 +24,7 @@ extern const struct statement customers_prune_log;    /* $1 retention in ms */
 extern const struct statement customers_read_frozen_again; /* → customers */
 /* $1 normalised address → id (null: unknown) hash may_sign_in second_factor (null: cannot be read) */
 extern const struct statement login_find_user;
-extern const struct statement login_find_proof; /* $1 user id → hash (null: the phrase is the proof) */
+extern const struct statement login_find_proof; /* $1 user id → hash (null: without a password) email */
+extern const struct statement own_session_read; /* $1 user id → email has_password now customers */
 
 #endif

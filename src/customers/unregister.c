@@ -1,12 +1,14 @@
 /* A customer asks for its own deletion, and recovers from it.
  *
  * The server decides which proof is needed: accounts with a password send it again; single sign-on and API keys send the
- * phrase DELETE, so that no script does it by accident. */
+ * phrase DELETE, so that no script does it by accident. Users without a password may send a mailed code instead, and with
+ * RECLAIM_PROOF=strict they must. */
 #include "api/db_request.h"
 #include "api/fields.h"
 #include "credentials/verifier.h"
 #include "customers/decoy.h"
 #include "customers/freeze_http.h"
+#include "customers/sign_in_codes.h"
 #include "customers/statements.h"
 #include "limits/headers.h"
 
@@ -19,17 +21,21 @@ struct unregistration {
     struct customers *context;
     struct request *rq;
     const struct caller *caller;
-    struct str password, phrase; /* absent when not given */
-    struct str hash;             /* absent: the phrase is the proof */
-    const char *code, *message;  /* of a refusal that is written to customer_log */
+    struct str password, phrase, mailed_code; /* absent when not given */
+    struct str hash, email;                   /* of the user; absent: without a password */
+    bool code_is_right;
+    const char *code, *message; /* of a refusal that is written to customer_log */
 };
 
 static bool read_body(struct unregistration *u);
 static enum err read_hash(struct db_request *db, struct pg *pg);
 static void check_proof(struct db_request *db);
-static void check_password(struct unregistration *u);
+static void check_without_password(struct unregistration *u);
+static void count_in(struct unregistration *u);
 static void limits_decided(struct ticket *ticket);
 static void password_checked(struct verification *v);
+static enum err spend_code(struct db_request *db, struct pg *pg);
+static void code_checked(struct db_request *db);
 static void refuse_proof(struct unregistration *u, const char *code, const char *message);
 static enum err write_refusal(struct db_request *db, struct pg *pg);
 static void answer_refusal(struct db_request *db);
@@ -60,24 +66,22 @@ void unregister_handle(struct request *rq, const struct caller *caller, void *cu
 /* False after a 400 was sent. */
 static bool read_body(struct unregistration *u)
 {
-    static const struct field password = {.name = "password",
-                                          .refuses_null = true,
-                                          .code = "INVALID_BODY",
-                                          .message = "password and confirmation_phrase are strings."};
-    static const struct field phrase = {.name = "confirmation_phrase",
-                                        .refuses_null = true,
-                                        .code = "INVALID_BODY",
-                                        .message = "password and confirmation_phrase are strings."};
+#define PROOF(field)                                                                                                   \
+    {.name = field, .refuses_null = true, .code = "INVALID_BODY",                                                      \
+     .message = "password, confirmation_phrase and code are strings."}
+    static const struct field password = PROOF("password"), phrase = PROOF("confirmation_phrase"), code = PROOF("code");
     AUTO(fields)
     struct fields f = fields_read(u->rq->arena, u->rq->body, "INVALID_BODY",
-                                  "The body must be a JSON object with either password or confirmation_phrase.");
+                                  "The body must be a JSON object with one of password, confirmation_phrase and code.");
     u->password = str_of(field_copy(&f, &password));
     u->phrase = str_of(field_copy(&f, &phrase));
+    u->mailed_code = str_of(field_copy(&f, &code));
     if (fields_refuse(&f, u->rq))
         return false;
-    if (!u->password.at == !u->phrase.at) {
-        reply_refuse(u->rq, 400, u->password.at ? "PROOF_AMBIGUOUS" : "PROOF_MISSING",
-                     "Send exactly one of password and confirmation_phrase.");
+    int given = (u->password.at != NULL) + (u->phrase.at != NULL) + (u->mailed_code.at != NULL);
+    if (given != 1) {
+        reply_refuse(u->rq, 400, given ? "PROOF_AMBIGUOUS" : "PROOF_MISSING",
+                     "Send exactly one of password, confirmation_phrase and code.");
         return false;
     }
     return true;
@@ -91,9 +95,11 @@ static enum err read_hash(struct db_request *db, struct pg *pg)
     enum err e = pg_ask(pg, &call, db->job.deadline_ns);
     if (e)
         return e;
-    u->hash = (struct str){NULL, 0};
+    u->hash = u->email = (struct str){NULL, 0};
     if (call.rows == 1 && !pg_is_null(&call, 0, 0))
         u->hash = arena_copy(u->rq->arena, pg_get(&call, 0, 0));
+    if (call.rows == 1 && !pg_is_null(&call, 0, 1))
+        u->email = arena_copy(u->rq->arena, pg_get(&call, 0, 1));
     return OK;
 }
 
@@ -105,7 +111,19 @@ static void check_proof(struct db_request *db)
         refuse_proof(u, "PASSWORD_REQUIRED",
                      "This account has a password: send {\"password\":…} to confirm the deletion.");
     else if (u->hash.at)
-        check_password(u);
+        count_in(u);
+    else
+        check_without_password(u);
+}
+
+static void check_without_password(struct unregistration *u)
+{
+    bool has_mailbox = !u->caller->by_key && u->email.at;
+    if (u->mailed_code.at && has_mailbox)
+        count_in(u);
+    else if (u->context->strict_proof && has_mailbox)
+        refuse_proof(u, "CODE_REQUIRED",
+                     "Ask for a code with POST /auth/code, and send {\"code\":…} to confirm the deletion.");
     else if (!u->phrase.at)
         refuse_proof(
             u, "PHRASE_REQUIRED",
@@ -116,13 +134,15 @@ static void check_proof(struct db_request *db)
         freeze(u);
 }
 
-/* Tries are counted before the check, by user: a stolen token must not serve for guessing the password. */
-static void check_password(struct unregistration *u)
+/* Tries are counted before the check, by user: a stolen token must not serve for guessing the password. Codes have tries of
+ * their own. */
+static void count_in(struct unregistration *u)
 {
     struct customers *context = u->context;
     u->ticket.decided = limits_decided;
-    ticket_count_in(context->admission, &u->ticket,
-                    counted_by_email(TIER_LOGIN, context->identifier_key, str_of(u->caller->user_id)));
+    if (u->password.at)
+        ticket_count_in(context->admission, &u->ticket,
+                        counted_by_email(TIER_LOGIN, context->identifier_key, str_of(u->caller->user_id)));
     ticket_count_client(context->admission, &u->ticket, TIER_LOGIN_IP, context->identifier_key, &u->rq->client);
     admission_ask(context->admission, &u->ticket);
 }
@@ -137,7 +157,14 @@ static void limits_decided(struct ticket *ticket)
     }
     limit_headers(u->rq, ticket);
     if (ticket->verdict == ADMISSION_REFUSED) {
-        reply_refuse(u->rq, 429, "TOO_MANY_TRIES", "Too many passwords were tried. Please wait before trying again.");
+        reply_refuse(u->rq, 429, "TOO_MANY_TRIES",
+                     "Too many passwords or codes were tried. Please wait before trying again.");
+        return;
+    }
+    if (u->mailed_code.at) {
+        u->db.run = spend_code;
+        u->db.answer = code_checked;
+        db_request_start(&u->db, customers_pool(u->context, LANE_ACCOUNT));
         return;
     }
     u->check = (struct verification){.password = u->password, .hash = u->hash, .verified = password_checked};
@@ -158,6 +185,23 @@ static void password_checked(struct verification *v)
         refuse_proof(u, "WRONG_PASSWORD", "That is not the password of this account.");
     else
         freeze(u);
+}
+
+/* 5. On a worker, for a code. A retry after a conflict finds it unused: its deletion was rolled back. */
+static enum err spend_code(struct db_request *db, struct pg *pg)
+{
+    struct unregistration *u = unregistration_of(db);
+    struct code_proof proof = {u->context, u->email, u->mailed_code, &u->rq->client, db->job.deadline_ns};
+    return sign_in_code_spend(&proof, pg, u->caller->user_id, &u->code_is_right);
+}
+
+static void code_checked(struct db_request *db)
+{
+    struct unregistration *u = unregistration_of(db);
+    if (u->code_is_right)
+        freeze(u);
+    else
+        refuse_proof(u, "WRONG_CODE", "The code is wrong, was used or has expired. Please ask for a new one.");
 }
 
 /* Failed proof: writes customer_log, then answers 400. */

@@ -71,6 +71,13 @@ const struct statement cascade_preview = {
     .columns = "preview:text",
 };
 
+const struct statement cascade_public = {
+    .name = "cascade_public",
+    .sql = "SELECT reclaim.erasure_participants($1::int8)::text AS answer",
+    .params = 1,
+    .columns = "answer:text",
+};
+
 const struct statement cascade_redrive = {
     .name = "cascade_redrive",
     .sql = "SELECT reclaim.cascade_redrive($1::uuid, $2) AS receipts",
@@ -89,6 +96,7 @@ const struct statement *const cascade_statements[] = {
     &cascade_add,     &cascade_list,  &cascade_status, &cascade_ledger, &cascade_preview,
     &cascade_redrive, &receive,       &eraser_due,     &eraser_page,    &eraser_put_off,
     &eraser_census,   &eraser_rescan, &cascade_preset, &cascade_switch, &cascade_rescan,
+    &cascade_public,
 };
 const size_t cascade_statement_count = COUNT_OF(cascade_statements);
 

@@ -14,7 +14,12 @@ enum err cascade_receive(void *context, struct pg *pg, const char *customer_id, 
 struct cascade {
     struct authenticator *authenticator;
     _Atomic(struct pool *) pool; /* NULL until the database is ready */
+    _Atomic(struct pool *) anonymous; /* the same, for requests of anyone */
+    int64_t backup_retention_ms;
 };
+
+/* GET /v1/erasure/participants: what every deletion erases and keeps; anyone may ask. */
+void erasure_participants_handle(struct request *rq);
 
 /* Behind authenticate_guarded: */
 void erasure_show_handle(struct request *rq, const struct caller *caller, void *cascade);    /* GET …/{id}/erasure */
@@ -32,6 +37,7 @@ extern const struct statement
 extern const struct statement cascade_status;  /* → participant pending failed done rows oldest error kept */
 extern const struct statement cascade_ledger;  /* $1 customer → ledger; null when there is no such customer */
 extern const struct statement cascade_preview; /* $1 customer $2 most → preview */
+extern const struct statement cascade_public;  /* $1 seconds that backups exist → answer */
 extern const struct statement cascade_redrive; /* $1 customer or null $2 participant or null → receipts */
 
 extern const struct statement *const cascade_statements[];

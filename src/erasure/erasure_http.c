@@ -1,4 +1,4 @@
-/* The ledger of an erasure, the preview of one, and receipts of remote participants; over HTTP. */
+/* The ledger of an erasure, the preview of one, what every one erases, and receipts of remote participants; over HTTP. */
 #include "api/db_request.h"
 #include "api/fields.h"
 #include "erasure/cascade.h"
@@ -9,7 +9,8 @@ struct erasure_request {
     struct db_request db;
     char id[37];
     bool preview;
-    struct str ledger; /* absent: there is no such customer */
+    int64_t backup_seconds;
+    struct str ledger; /* or another answer; absent: there is no such customer */
     /* A receipt: */
     struct receipt receipt;
     bool missing;
@@ -17,6 +18,7 @@ struct erasure_request {
 
 static enum err read_ledger(struct db_request *db, struct pg *pg);
 static void answer_ledger(struct db_request *db);
+static enum err read_participants(struct db_request *db, struct pg *pg);
 static bool read_receipt(struct request *rq, struct erasure_request *x);
 static enum err store_receipt(struct db_request *db, struct pg *pg);
 static void answer_receipt(struct db_request *db);
@@ -75,6 +77,29 @@ static void answer_ledger(struct db_request *db)
     }
     reply_body(db->rq, "application/json", x->ledger);
     reply_send(db->rq, 200);
+}
+
+/* GET /v1/erasure/participants. 1. On the loop. */
+void erasure_participants_handle(struct request *rq)
+{
+    struct cascade *context = rq->route->context;
+    struct erasure_request *x = db_request_new(rq, sizeof *x, read_participants, answer_ledger);
+    if (!x)
+        return;
+    x->backup_seconds = context->backup_retention_ms / 1000;
+    db_request_start(&x->db, atomic_load(&context->anonymous));
+}
+
+/* 2. On a worker. */
+static enum err read_participants(struct db_request *db, struct pg *pg)
+{
+    struct erasure_request *x = request_of(db);
+    struct pg_call call = {.ask = &cascade_public, .args = {pg_i64(x->backup_seconds)}};
+    enum err e = pg_ask(pg, &call, db->job.deadline_ns);
+    if (e)
+        return e;
+    x->ledger = arena_copy(db->rq->arena, pg_get(&call, 0, 0));
+    return x->ledger.at ? OK : ERR_MEMORY;
 }
 
 /* POST /v1/customers/{id}/erasure/{participant}. 1. On the loop. */

@@ -6,7 +6,8 @@ const struct statement session_read = {
     .sql = "SELECT s.id FROM reclaim.sessions s JOIN auth.users u ON u.id = s.user_id"
            " WHERE s.id = $1::uuid AND s.user_id = $2::uuid AND s.ended_at IS NULL"
            " AND s.expires_at > pg_catalog.now() - interval '1 minute' AND u.deleted_at IS NULL"
-           " AND coalesce(u.banned_until <= pg_catalog.now(), true)",
+           " AND coalesce(u.banned_until <= pg_catalog.now(), true)"
+           " AND coalesce(s.password_digest = " SESSION_PASSWORD_DIGEST ", true)",
     .params = 2,
     .columns = "id:uuid",
 };

@@ -21,13 +21,12 @@ static void free_json(void *json)
     json_decref(json);
 }
 
-static enum language language_of(struct page *p, bool *ret_keep)
+static enum language language_of(struct page *p)
 {
     enum language language;
     struct str asked = request_query(p->rq, "lang");
-    *ret_keep = false;
     if (asked.at && !language_parse(asked, &language)) {
-        *ret_keep = true;
+        p->keeps_language = true;
         return language;
     }
     struct str kept = cookie_read(p, "lang");
@@ -73,7 +72,6 @@ static void set_common(struct page *p)
 
 struct page *page_new(struct request *rq)
 {
-    bool keeps_language;
     struct page *p = arena_take(rq->arena, sizeof *p);
     json_t *values = p ? json_object() : NULL;
     if (!values || !request_at_end(rq, free_json, values)) {
@@ -83,11 +81,9 @@ struct page *page_new(struct request *rq)
     p->rq = rq;
     p->pages = (struct pages *)(uintptr_t)rq->family->context;
     p->values = values;
-    p->reader = (struct reader){p->pages->config.sentences, language_of(p, &keeps_language), asset_address};
+    p->reader = (struct reader){p->pages->config.sentences, language_of(p), asset_address};
     read_visitor(p);
     set_common(p);
-    if (keeps_language)
-        cookie_write(p, "lang", language_tag(p->reader.language), LANGUAGE_LIFE_S, false);
     return p;
 }
 
@@ -225,7 +221,12 @@ static void ask_next(struct page *p)
 {
     const struct page_gathering *g = p->gathering;
     const struct page_read *read = &g->reads[g->next];
-    page_ask(p, &(struct forward){.method = METHOD_GET, .path = read->path, .query = read->query, .bearer = g->bearer},
+    page_ask(p,
+             &(struct forward){.method = METHOD_GET,
+                               .path = read->path,
+                               .query = read->query,
+                               .bearer = g->bearer,
+                               .customer = p->customer},
              one_read);
 }
 
@@ -259,6 +260,8 @@ static void begin_reply(struct page *p, const char *outcome)
     p->rq->reply = (struct reply){.headers = kept, .outcome = outcome};
     if (p->new_visitor)
         cookie_write(p, "visitor", p->visitor, VISITOR_LIFE_S, false);
+    if (p->keeps_language)
+        cookie_write(p, "lang", language_tag(p->reader.language), LANGUAGE_LIFE_S, false);
     reply_header(p->rq, "Content-Security-Policy", policy);
     reply_header(p->rq, "Referrer-Policy", "same-origin");
     reply_header(p->rq, "Cross-Origin-Opener-Policy", "same-origin");

@@ -47,6 +47,9 @@ static void add_customers(struct routes *r, const struct routes_needs *needs)
                                  .hold = &r->cleanup.hold});
     routes_add(
         r, (struct route){.method = METHOD_POST, .path = "/auth/logout", .handle = logout_handle, .context = context});
+    routes_add(
+        r,
+        (struct route){.method = METHOD_GET, .path = "/auth/session", .handle = own_session_handle, .context = context});
     add_guarded(r, needs, METHOD_POST, "/auth/unregister", OWNER, unregister_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", OWNER, recover_own_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMIN_READS, customers_list_handle, context);
@@ -67,6 +70,10 @@ static void add_customers(struct routes *r, const struct routes_needs *needs)
 static void add_cascade(struct routes *r, const struct routes_needs *needs)
 {
     struct cascade *context = &r->cascade;
+    routes_add(r, (struct route){.method = METHOD_GET,
+                                 .path = "/v1/erasure/participants",
+                                 .handle = erasure_participants_handle,
+                                 .context = context});
     add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/erasure", ADMIN_READS | SELF, erasure_show_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/erasure/{participant}", ADMITS_ADMIN | ADMITS_RECEIPTS,
                 erasure_receipt_handle, context);
@@ -137,7 +144,9 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->customers.code_keys = needs->sign_in_code_keys;
     r->customers.post = needs->post;
     r->customers.last_mail_key = needs->last_mail_key;
+    r->customers.strict_proof = s->proof == PROOF_STRICT;
     r->cascade.authenticator = needs->authenticator;
+    r->cascade.backup_retention_ms = s->backup_retention_ms;
     r->calls.authenticator = needs->authenticator;
     r->cleanup.uniform = s->enumeration == ENUMERATION_UNIFORM;
 }
@@ -205,6 +214,7 @@ enum err routes_open(struct routes *r, struct lanes *lanes, struct engine *engin
     atomic_store(&r->mailbox.pool, lanes_pool(lanes, LANE_BACKGROUND));
     atomic_store(&r->billing.pool, account);
     atomic_store(&r->cascade.pool, account);
+    atomic_store(&r->cascade.anonymous, anonymous);
     enum err e = cleanup_open(&r->cleanup, anonymous, engine);
     if (!e)
         e = customers_open(&r->customers, lanes, engine);

@@ -18,6 +18,7 @@ static const char *const contract_words[] = {
     [CONTRACT_CLEANUP_V1] = "cleanup-v1", [CONTRACT_REGISTRATION_RECOVERY] = "registration-recovery", NULL};
 static const char *const enumeration_words[] = {
     [ENUMERATION_DOCUMENTED] = "documented", [ENUMERATION_UNIFORM] = "uniform", NULL};
+static const char *const proof_words[] = {[PROOF_DOCUMENTED] = "documented", [PROOF_STRICT] = "strict", NULL};
 static const char *const language_words[] = {[LANGUAGE_EN] = "en", [LANGUAGE_DE] = "de", NULL};
 static const char *const level_words[] = {
     [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error", NULL};
@@ -143,6 +144,9 @@ const struct setting settings_rows[] = {
      .reloadable = true,
      .help = "How often customers can freeze themselves within 30 days; then `POST /auth/unregister` is answered 429. "
              "Administrators and plain SQL are not limited. Recorded in the database when a server starts."},
+    {DELETION, ROW("PROOF", choice, proof, enum proof), .choices = proof_words, .standard = "documented",
+     .help = "`strict`: users without a password prove the deletion of their account with a mailed code, not with the "
+             "phrase DELETE. API keys prove it with the phrase."},
     {DELETION, ROW("REMINDERS", durations, reminders, struct setting_durations), .min = 1000, .max = 315360000000,
      .items_max = 16, .standard = "7d,1d", .reloadable = true,
      .help =

@@ -19,11 +19,11 @@ const ownKey = Buffer.from(hkdfSync('sha256', canaryKey, '', 'tokens', 32));
 const claimsOf = (token) => JSON.parse(Buffer.from(token.split('.')[1], 'base64url'));
 
 const stage = new Stage();
-let db, provider, here, there; // two instances; limits count at the second
+let db, provider, here, there; // two instances; at the second limits count, and proofs are strict
 before(async () => {
   const settings = { RECLAIM_HOLD_MS: '100', RECLAIM_HOLD_SIGMA_MS: '0', RECLAIM_LIMIT_EMAIL: 'off', RECLAIM_LIMIT_IP: 'off' };
   ({ db, provider, server: here } = await scene(stage, { auth: 'supabase', settings }));
-  const limited = { RECLAIM_LIMIT_EMAIL: '2/3600', RECLAIM_LIMIT_LOGIN: '1000/900' };
+  const limited = { RECLAIM_LIMIT_EMAIL: '2/3600', RECLAIM_LIMIT_LOGIN: '1000/900', RECLAIM_PROOF: 'strict' };
   there = await serve(stage, { database: db, env: { ...env, ...provider.env, ...settings, ...limited } });
 });
 after(() => stage.end());
@@ -41,6 +41,8 @@ async function held(ask) {
   assert.ok(performance.now() - began >= 99, 'not held');
   return answer;
 }
+
+const ownSession = (server, headers) => request(server, { method: 'GET', path: '/auth/session', headers });
 
 const sessionOf = async (token) => (await db.query('select * from reclaim.sessions where id = $1', [claimsOf(token).sid]))[0];
 
@@ -130,6 +132,84 @@ describe('a session', () => {
       await db.query(`update auth.users set ${change} where id = $1`, [user.id]);
       await refusedAt(there, token);
     }
+  });
+
+  it('ends with the password that its user had: at once where it is not cached, and for whoever deletes an account', async () => {
+    const customer = await addCustomer(db);
+    const { user } = customer;
+    const known = await signIn(user);
+    const unknown = await signIn(user, { known: [] });
+    const nobodyElses = await signIn((await addCustomer(db)).user);
+    await db.query(`update auth.users set encrypted_password = replace($2, '$2b$', '$2a$') where id = $1`, [user.id, passwordHash]);
+    await refusedAt(here, unknown);
+    assertError(await unregister(here, bearer(known), { password: canaryPassword }), 401, 'SESSION_ENDED');
+    assertError(await ownSession(there, bearer(known)), 401, 'SESSION_ENDED');
+    assert.equal((await ownSession(there, bearer(nobodyElses))).status, 200);
+    assert.equal((await ownSession(here, bearer(await signIn(user)))).status, 200, 'a new one begins with the new password');
+  });
+
+  it('that began before passwords were compared goes on', async () => {
+    const { user } = await addCustomer(db);
+    const token = await signIn(user, { known: [] });
+    await db.query('update reclaim.sessions set password_digest = null where id = $1', [claimsOf(token).sid]);
+    assert.equal((await gate(here, bearer(token))).status, 200);
+  });
+
+  it('is ended with all the others of its user by {"everywhere":true}, and nobody else’s', async () => {
+    const { user } = await addCustomer(db);
+    const other = await signIn((await addCustomer(db)).user);
+    const tokens = [await signIn(user), await signIn(user), await signIn(user, { known: [] })];
+    for (const body of [{ everywhere: 'yes' }, { everywhere: null }, { everywhere: 1 }])
+      assertError(await logout(here, bearer(tokens[0]), body), 400, 'INVALID_BODY');
+    assert.equal((await gate(here, bearer(tokens[1]))).status, 200);
+    assert.equal((await logout(here, bearer(tokens[0]), { everywhere: true })).status, 204);
+    for (const token of tokens) for (const server of [there, here]) await refusedAt(server, token);
+    assert.equal((await gate(there, bearer(other))).status, 200);
+    assert.equal((await gate(here, bearer(await signIn(user)))).status, 200, 'a later one begins');
+  });
+
+  it('with {"everywhere":false} ends alone', async () => {
+    const { user } = await addCustomer(db);
+    const [one, other] = [await signIn(user), await signIn(user)];
+    assert.equal((await logout(here, bearer(one), { everywhere: false })).status, 204);
+    await refusedAt(here, one);
+    assert.equal((await gate(here, bearer(other))).status, 200);
+  });
+
+  it('tells whose it is, with every customer that is not deleted, oldest first, and how a deletion is proved', async () => {
+    const first = await addCustomer(db, { name: 'First' });
+    const { user } = first;
+    const second = await addCustomer(db, { name: 'ثانٍ', owner: false });
+    const gone = await addCustomer(db, { owner: false });
+    const joined = await addCustomer(db, { name: 'x'.repeat(300) });
+    await db.query('update reclaim.customer_customers set owner_user_id = $2 where id = any($1)', [[second.id, gone.id], user.id]);
+    await db.query('insert into reclaim.customer_members (customer_id, user_id) values ($1, $2)', [joined.id, user.id]);
+    await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [gone.id]);
+    await freeze(here, second.id);
+    const { json } = await ownSession(here, bearer(await signIn(user)));
+    assert.equal(json.user_id, user.id);
+    assert.equal(json.email, user.email);
+    assert.equal(json.proof, 'password');
+    assert.ok(Math.abs(Date.parse(json.now) - Date.now()) < 60_000);
+    assert.deepEqual(json.customers.map(({ id, name, status, role }) => [id, name, status, role]), [
+      [first.id, 'First', 'active', 'owner'],
+      [second.id, 'ثانٍ', 'frozen', 'owner'],
+      [joined.id, 'x'.repeat(200), 'active', 'member'],
+    ]);
+  });
+
+  it('is told to users without a customer, and to no key, service or stranger', async (t) => {
+    const customer = await addCustomer(db, { password: false });
+    assert.equal((await ownSession(here, asUser(customer.user.id))).json.proof, 'confirmation_phrase');
+    assert.equal((await ownSession(there, asUser(customer.user.id))).json.proof, 'code');
+    const alone = await addUser(db, { confirmed: '2025-10-01T00:00:00Z' });
+    assert.deepEqual((await ownSession(here, asUser(alone.id))).json.customers, []);
+    assertError(await ownSession(here, asUser(randomUUID())), 403, 'NO_USER');
+    assertError(await ownSession(here, bearer(tokenOf({ role: 'service_role' }))), 403, 'NO_USER');
+    assertError(await ownSession(here, asKey(await addKey(t, db, customer))), 403, 'NO_USER');
+    assertError(await ownSession(here, {}), 401, 'NO_CREDENTIALS');
+    await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [customer.id]);
+    assertError(await ownSession(here, asUser(customer.user.id)), 401, 'ACCOUNT_DELETED');
   });
 
   it('belongs to users without a customer, too, who can end it', async () => {
@@ -294,6 +374,37 @@ describe('a sign-in code', () => {
     const theirs = await signInCode(user.email);
     assert.equal((await unregister(here, asUser(user.id), { code: theirs })).status, 400);
     assert.equal((await loginWith(here, { email: user.email, code: theirs })).status, 200);
+  });
+
+  it('proves a deletion once for whoever has no password, and where proofs are strict nothing else does', async (t) => {
+    for (const kind of [{ sso: true }, { password: false }]) {
+      const customer = await addCustomer(db, kind);
+      const me = asUser(customer.user.id);
+      const code = await signInCode(customer.user.email);
+      assertError(await unregister(there, me, { confirmation_phrase: 'DELETE' }), 400, 'CODE_REQUIRED');
+      assertError(await unregister(there, me, { password: canaryPassword }), 400, 'CODE_REQUIRED');
+      assertError(await unregister(here, me, { password: canaryPassword }), 400, 'PHRASE_REQUIRED');
+      assertError(await unregister(there, me, { code: wrong(code) }), 400, 'WRONG_CODE');
+      assertError(await unregister(there, me, { code: 'no code' }), 400, 'WRONG_CODE');
+      assertError(await unregister(there, me, { code, password: 'x' }), 400, 'PROOF_AMBIGUOUS');
+      assert.equal((await unregister(kind.sso ? here : there, me, { code: ` ${code.toLowerCase()} ` })).json.status, 'frozen');
+      assertError(await unregister(there, me, { code }), 400, 'WRONG_CODE');
+      assertError(await loginWith(here, { email: customer.user.email, code }), 401, 'INVALID_CREDENTIALS');
+      const outcomes = (await db.query(`select outcome from reclaim.customer_log where customer_id = $1 and action = 'freeze' order by id`, [customer.id])).map(({ outcome }) => outcome);
+      assert.deepEqual(outcomes, ['CODE_REQUIRED', 'CODE_REQUIRED', 'PHRASE_REQUIRED', 'WRONG_CODE', 'WRONG_CODE', 'done', 'WRONG_CODE']);
+    }
+    const customer = await addCustomer(db, { password: false });
+    const key = asKey(await addKey(t, db, customer));
+    assertError(await unregister(there, key, { code: await signInCode(customer.user.email) }), 400, 'PHRASE_REQUIRED');
+    assert.equal((await unregister(there, key, { confirmation_phrase: 'DELETE' })).json.status, 'frozen');
+  });
+
+  it('of somebody else proves no deletion, and stays theirs', async () => {
+    const [mine, theirs] = [await addCustomer(db, { password: false }), await addCustomer(db, { password: false })];
+    const code = await signInCode(theirs.user.email);
+    await signInCode(mine.user.email);
+    assertError(await unregister(there, asUser(mine.user.id), { code }), 400, 'WRONG_CODE');
+    assert.equal((await unregister(there, asUser(theirs.user.id), { code })).json.status, 'frozen');
   });
 
   it('says in its mail what it is for, how long it works, and that it can be ignored', async () => {

@@ -1,0 +1,1 @@
+ALTER TABLE reclaim.sessions DROP COLUMN password_digest;

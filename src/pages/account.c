@@ -1,0 +1,236 @@
+/* `/account`: what deleting an account means, for everyone; and for those who sign in, deleting it and taking it back. */
+#include "pages/account.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "pages/routes.h"
+
+#define IDLE_S 900
+#define SAID_S 600 /* how long a page repeats what the last form led to */
+
+static void show_public(struct page *p);
+static bool public_gathered(struct page *p);
+static bool session_known(struct page *p);
+static bool show_customer(struct page *p, const json_t *customer);
+static bool customer_gathered(struct page *p);
+static bool write_page(struct page *p, const char *template, enum text title);
+
+/* --- what both kinds of requests share --- */
+
+int64_t account_now_s(void)
+{
+    return clock_wall_us() / 1000000;
+}
+
+struct account *account_begin(struct page *p)
+{
+    struct account *a = arena_take(p->rq->arena, sizeof *a);
+    if (!a) {
+        page_show(p, "failure", TEXT_PAGE_FAILURE_TITLE, 503);
+        return NULL;
+    }
+    const json_t *session = page_state(p, "session");
+    a->until_s = json_integer_value(json_object_get(session, "until"));
+    if (a->until_s > account_now_s()) {
+        a->token = json_string_value(json_object_get(session, "token"));
+        a->customer = json_string_value(json_object_get(session, "customer"));
+    }
+    p->own = a;
+    return a;
+}
+
+void account_keep_session(struct page *p, const char *token, int64_t until_s, const char *customer)
+{
+    int64_t left_s = until_s - account_now_s();
+    if (left_s > 0)
+        page_keep(p, "session",
+                  json_pack("{s:s,s:I,s:s?}", "token", token, "until", (json_int_t)until_s, "customer", customer),
+                  left_s < IDLE_S ? left_s : IDLE_S);
+}
+
+void account_say(struct page *p, const char *form, const char *say, struct str email)
+{
+    int64_t wait_s = p->rq->reply.status == 429 ? page_retry_after(p) : 0;
+    json_t *said = json_pack("{s:s,s:s}", "form", form, "say", say);
+    if (email.at)
+        json_object_set_new(said, "email", json_stringn(email.at, email.len < 255 ? email.len : 255));
+    if (wait_s > 0)
+        json_object_set_new(said, "wait_until", json_integer(account_now_s() + wait_s));
+    page_keep(p, "account", said, wait_s > SAID_S ? wait_s : SAID_S);
+}
+
+void account_say_error(struct page *p, const char *form, struct str email)
+{
+    char say[64] = "error_";
+    const char *code = json_string_value(json_object_get(page_answer(p), "error"));
+    size_t len = strlen(say);
+    for (; code && *code && len + 1 < sizeof say; code++)
+        say[len++] = *code >= 'A' && *code <= 'Z' ? (char)(*code - 'A' + 'a') : *code;
+    say[len] = '\0';
+    account_say(p, form, say, email);
+}
+
+void account_end_session(struct page *p)
+{
+    const char *code = json_string_value(json_object_get(page_answer(p), "error"));
+    bool deleted = code && strcmp(code, "ACCOUNT_DELETED") == 0;
+    page_forget(p, "session");
+    account_say(p, "notice", deleted ? "deleted_meanwhile" : "session_ended", (struct str){NULL, 0});
+}
+
+/* --- GET --- */
+
+/* What the last form led to. */
+static void set_said(struct page *p)
+{
+    char until[28], now[28];
+    json_t *said = page_state(p, "account");
+    int64_t wait_until_s = json_integer_value(json_object_get(said, "wait_until"));
+    page_set(p, "said", json_incref(said));
+    clock_format_us(clock_wall_us(), now);
+    if (wait_until_s > account_now_s()) {
+        clock_format_us(wait_until_s * 1000000, until);
+        page_set_text(p, "wait_until", str_of(until));
+        page_set_text(p, "wait_now", str_of(now));
+    }
+}
+
+/* 1. On the loop. */
+static void account_page(struct request *rq)
+{
+    struct page *p = page_begin(rq);
+    const struct account *a = p ? account_begin(p) : NULL;
+    if (!a)
+        return;
+    set_said(p);
+    if (a->token)
+        page_ask(p, &(struct forward){.method = METHOD_GET, .path = STR("/auth/session"), .bearer = a->token},
+                 session_known);
+    else
+        show_public(p);
+}
+
+static void show_public(struct page *p)
+{
+    static const struct page_read reads[] = {{.name = "participants", .path = STR("/v1/erasure/participants")}};
+    page_gather(p, NULL, reads, COUNT_OF(reads), public_gathered);
+}
+
+/* The sign-in works even while the list cannot be read. */
+static bool public_gathered(struct page *p)
+{
+    account_set_public(p, json_object_get(p->values, "participants"));
+    return page_write(p, "account", TEXT_ACCOUNT_TITLE, 200);
+}
+
+static bool write_failure(struct page *p)
+{
+    return page_write(p, "failure", TEXT_PAGE_FAILURE_TITLE, 503);
+}
+
+/* The session has ended: the page for everyone, which says so. The cookies are written with the redirect. */
+static bool sign_out(struct page *p)
+{
+    account_end_session(p);
+    return page_redirect(p, "/account");
+}
+
+static const json_t *find_customer(const json_t *customers, const char *id)
+{
+    for (size_t i = 0; i < json_array_size(customers); i++) {
+        const json_t *one = json_array_get(customers, i);
+        const char *its = json_string_value(json_object_get(one, "id"));
+        if (id && its && strcmp(id, its) == 0)
+            return one;
+    }
+    return NULL;
+}
+
+/* 2. On the endpoint's thread. */
+static bool session_known(struct page *p)
+{
+    const struct account *a = p->own;
+    int status = p->rq->reply.status;
+    json_t *session = page_answer(p);
+    if (status == 401 || status == 403)
+        return sign_out(p);
+    if (status != 200 || !session)
+        return write_failure(p);
+    page_set(p, "signed_in", json_true());
+    page_set(p, "session", json_incref(session));
+    const json_t *customers = json_object_get(session, "customers");
+    const json_t *chosen = json_array_size(customers) == 1 ? json_array_get(customers, 0)
+                                                           : find_customer(customers, a->customer);
+    page_set(p, "has_several", json_boolean(json_array_size(customers) > 1));
+    if (chosen)
+        return show_customer(p, chosen);
+    if (json_array_size(customers) == 0)
+        return write_page(p, "account-none", TEXT_ACCOUNT_NONE_TITLE);
+    return write_page(p, "account-choose", TEXT_ACCOUNT_CHOOSE_TITLE);
+}
+
+static bool show_customer(struct page *p, const json_t *customer)
+{
+    const struct account *a = p->own;
+    const char *id = json_string_value(json_object_get(customer, "id"));
+    const char *role = json_string_value(json_object_get(customer, "role"));
+    if (role && strcmp(role, "owner") != 0) {
+        page_set(p, "customer", json_incref((json_t *)(uintptr_t)customer));
+        return write_page(p, "account-member", TEXT_ACCOUNT_MEMBER_TITLE);
+    }
+    p->customer = id;
+    struct page_read reads[] = {
+        {.name = "participants", .path = STR("/v1/erasure/participants")},
+        {.name = "customer", .path = arena_printf(p->rq->arena, "/v1/customers/%s", id)},
+        {.name = "preview",
+         .path = arena_printf(p->rq->arena, "/v1/customers/%s/erasure", id),
+         .query = STR("preview=1")},
+    };
+    if (!reads[1].path.at || !reads[2].path.at)
+        return write_failure(p);
+    page_gather(p, a->token, reads, COUNT_OF(reads), customer_gathered);
+    return false;
+}
+
+/* 3. On the last endpoint's thread. */
+static bool customer_gathered(struct page *p)
+{
+    const json_t *customer = json_object_get(p->values, "customer"), *preview = json_object_get(p->values, "preview");
+    if (p->rq->reply.status == 401)
+        return sign_out(p);
+    if (!customer || !preview)
+        return write_failure(p);
+    account_set_public(p, json_object_get(p->values, "participants"));
+    account_set_preview(p, preview);
+    const char *status = json_string_value(json_object_get(customer, "status"));
+    const char *said = json_string_value(json_object_get(json_object_get(p->values, "said"), "form"));
+    if (status && strcmp(status, "frozen") != 0)
+        return said && strcmp(said, "recovered") == 0 ? write_page(p, "account-recovered", TEXT_ACCOUNT_RECOVERED_TITLE)
+                                                      : write_page(p, "account-active", TEXT_ACCOUNT_ACTIVE_TITLE);
+    account_set_countdown(p, customer,
+                          json_string_value(json_object_get(json_object_get(p->values, "session"), "now")));
+    return write_page(p, "account-frozen", TEXT_ACCOUNT_FROZEN_TITLE);
+}
+
+/* A page of someone who is signed in; it prolongs the session. */
+static bool write_page(struct page *p, const char *template, enum text title)
+{
+    const struct account *a = p->own;
+    account_keep_session(p, a->token, a->until_s, a->customer);
+    return page_write(p, template, title, 200);
+}
+
+const struct route account_routes[] = {
+    {.method = METHOD_GET, .path = "/account", .handle = account_page},
+    {.method = METHOD_POST, .path = "/account/sign-in", .handle = account_form_sign_in},
+    {.method = METHOD_POST, .path = "/account/code", .handle = account_form_code},
+    {.method = METHOD_POST, .path = "/account/start-over", .handle = account_form_start_over},
+    {.method = METHOD_POST, .path = "/account/choose", .handle = account_form_choose},
+    {.method = METHOD_POST, .path = "/account/delete", .handle = account_form_delete},
+    {.method = METHOD_POST, .path = "/account/delete-code", .handle = account_form_delete_code},
+    {.method = METHOD_POST, .path = "/account/take-back", .handle = account_form_take_back},
+    {.method = METHOD_POST, .path = "/account/sign-out", .handle = account_form_sign_out},
+    {.method = METHOD_POST, .path = "/account/sign-out-everywhere", .handle = account_form_sign_out_everywhere},
+    {0},
+};
