@@ -65,6 +65,18 @@ static enum err member_time(const json_t *object, const char *name, int64_t *ret
 
 /* --- what is deleted, and what is kept --- */
 
+/* Reclaim's own participants have sentences of their own; charges and their corrections stay, without what is personal. */
+static bool is_named(const json_t *participant, const char *name)
+{
+    const char *its = json_string_value(json_object_get(participant, "name"));
+    return its && strcmp(its, name) == 0;
+}
+
+static bool is_money(const json_t *participant)
+{
+    return is_named(participant, "reclaim.charges") || is_named(participant, "reclaim.adjustments");
+}
+
 /* Labels of what is deleted, and what stays: for everyone. Without an answer the page says it in general. */
 void account_set_public(struct page *p, const json_t *participants)
 {
@@ -72,9 +84,10 @@ void account_set_public(struct page *p, const json_t *participants)
     const json_t *items = json_object_get(participants, "items");
     for (size_t i = 0; i < json_array_size(items); i++) {
         const json_t *one = json_array_get(items, i);
-        bool own = json_is_string(json_object_get(one, "name"));
-        if (own)
+        if (is_money(one))
             page_set(p, "keeps_charges", json_true());
+        else if (is_named(one, "reclaim.calls"))
+            page_set(p, "erases_calls", json_true());
         else
             json_array_append(erased, json_object_get(one, "label"));
     }
@@ -108,6 +121,8 @@ static json_t *row_of(const json_t *participant)
     if (!name || (json_is_integer(rows) && json_integer_value(rows) == 0))
         return NULL;
     json_t *row = json_object();
+    if (is_named(participant, "reclaim.calls"))
+        json_object_set_new(row, "own", json_string("own_calls"));
     json_object_set_new(row, "label", json_string_length(label) ? json_incref((json_t *)(uintptr_t)label) : words_of_name(name));
     json_object_set_new(row, "rows", json_is_integer(rows) ? json_integer(json_integer_value(rows)) : json_null());
     json_object_set_new(row, "more", json_boolean(json_is_true(json_object_get(participant, "more"))));
@@ -117,17 +132,18 @@ static json_t *row_of(const json_t *participant)
 void account_set_preview(struct page *p, const json_t *preview)
 {
     json_t *rows = json_array();
+    json_int_t charges = 0;
     const json_t *participants = json_object_get(preview, "participants");
     for (size_t i = 0; i < json_array_size(participants); i++) {
         const json_t *one = json_array_get(participants, i);
-        const char *name = json_string_value(json_object_get(one, "name"));
         json_t *row = row_of(one);
-        if (row && name && strcmp(name, "reclaim.charges") == 0)
-            page_set(p, "charges", json_incref(json_object_get(row, "rows")));
+        if (row && is_money(one))
+            charges += json_integer_value(json_object_get(row, "rows"));
         else if (row)
             json_array_append(rows, row);
         json_decref(row);
     }
+    page_set(p, "charges", json_integer(charges));
     page_set(p, "preview_rows", rows);
 }
 

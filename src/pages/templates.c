@@ -60,6 +60,12 @@ static bool page_name(const char *path, char name[64])
     return !memchr(rest.at, '/', rest.len) && !str_copy(rest, name, 64);
 }
 
+/* Files are sorted with their ending, which puts recover-done before recover. */
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(((const struct page_template *)a)->name, ((const struct page_template *)b)->name);
+}
+
 enum err templates_load(struct pages *pages, struct why *why)
 {
     struct loading loading = {pages->config.texts_folder, arena_new(1024, 16 * FILE_MAX)};
@@ -73,6 +79,8 @@ enum err templates_load(struct pages *pages, struct why *why)
         e = template_parse(t->name, &source, &t->parsed, why);
         pages->template_count += !e;
     }
+    if (pages->templates)
+        qsort(pages->templates, pages->template_count, sizeof *pages->templates, by_name);
     pages->template_texts = loading.arena; /* the operator's texts are used as they stand in it */
     return e;
 }

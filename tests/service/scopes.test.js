@@ -77,7 +77,7 @@ describe('a key with a scope', () => {
   before(async () => {
     const cluster = await Cluster.create(stage);
     db = await cluster.database(stage);
-    server = await serve(stage, { database: db, env: { ...env, RECLAIM_TEST_ROUTES: '1' } });
+    server = await serve(stage, { database: db, env: { ...env, RECLAIM_TEST_ROUTES: '1', RECLAIM_PAGES: 'off' } });
     await Promise.all(scopes.map(async (scope) => (keys[scope] = await create('--scope', scope))));
   });
   after(() => stage.end());
