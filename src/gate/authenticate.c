@@ -191,7 +191,7 @@ static enum err look_up(struct job *job, struct pg *pg)
     q->asked_ns = clock_ns();
     if (q->caller.session[0]) {
         enum err e = session_has_ended(pg, q->caller.session, q->caller.user_id, job->deadline_ns, &q->session_ended);
-        if (e || q->session_ended)
+        if (e)
             return e;
     }
     if (!q->caller.by_key)
@@ -223,6 +223,10 @@ static void looked_up(struct job *job, enum err e)
     }
     if (c->by_key && !*c->key_id) {
         refuse_credential(q, "INVALID_API_KEY", "The API key is unknown or was revoked.");
+        return;
+    }
+    if (q->session_ended && c->standing == STANDING_DELETED) { /* the session ended with the account */
+        refuse_credential(q, "ACCOUNT_DELETED", "The account behind these credentials was deleted.");
         return;
     }
     if (q->session_ended) {

@@ -88,6 +88,7 @@ static void set_said(struct page *p)
     json_t *said = page_state(p, "account");
     int64_t wait_until_s = json_integer_value(json_object_get(said, "wait_until"));
     page_set(p, "said", json_incref(said));
+    page_set(p, "email", json_incref(json_object_get(said, "email")));
     clock_format_us(clock_wall_us(), now);
     if (wait_until_s > account_now_s()) {
         clock_format_us(wait_until_s * 1000000, until);

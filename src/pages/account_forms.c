@@ -41,6 +41,8 @@ static bool signed_in(struct page *p)
     if (p->rq->reply.status == 200 && token) {
         account_keep_session(p, token, account_now_s() + json_integer_value(json_object_get(answer, "expires_in")), NULL);
         page_forget(p, "account");
+    } else if (p->rq->reply.status == 401 && strcmp(form, "code") == 0) {
+        account_say(p, form, "error_wrong_code", typed_email(p));
     } else {
         account_say_error(p, form, typed_email(p));
     }

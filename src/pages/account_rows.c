@@ -144,6 +144,7 @@ void account_set_preview(struct page *p, const json_t *preview)
         json_decref(row);
     }
     page_set(p, "charges", json_integer(charges));
+    page_set(p, "keeps_charges", json_boolean(charges > 0));
     page_set(p, "preview_rows", rows);
 }
 

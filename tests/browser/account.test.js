@@ -79,7 +79,7 @@ describe('the page for everyone', () => {
     await page.goto('/account');
     assert.equal(await heading(page), 'Delete your Example account');
     const text = await page.locator('main').innerText();
-    for (const said of ['Call recordings', 'Archive abroad', 'Data in one further place', '30 days', 'Backups', '35 days', 'Profile, sign-in, sessions', 'Calls and their numbers', 'Charges: amounts and dates'])
+    for (const said of ['Call recordings', 'Archive abroad', 'Data in one further place', '30 days', 'Backups', '35 days', 'Profile, sign-in, sessions', 'Calls and their numbers', 'Charges (amount, date)'])
       assert.ok(text.includes(said), said);
     for (const name of ['contact_list', 'public.recordings', 'reclaim.charges']) assert.ok(!text.includes(name), name);
     assert.deepEqual(await page.locator('.how-to li').count(), 4);
@@ -168,6 +168,7 @@ describe('an account with a password', () => {
     assert.deepEqual(await accessibilityOf(page), []);
     const code = await mailedCode(user.email, () => press(page, 'Mail me a code'));
     assert.equal(await focused(page), 'code');
+    assert.ok((await page.locator('#said').innerText()).includes(user.email));
     await look(page, 'account-code');
     await fill(page, { code: 'ABCD-EFGH' });
     await press(page, 'Sign in');

@@ -1,5 +1,7 @@
 // The server writes times in UTC, in the page's language; here they become the reader's own. The title keeps the exact one.
-const language = document.documentElement.lang;
+// Dates are written as the reader's region does, in the language of the page.
+const page = document.documentElement.lang;
+const language = navigator.languages.find((one) => one.split("-")[0] === page) ?? (page === "en" ? "en-GB" : page);
 
 export function localise(root) {
   for (const element of root.querySelectorAll("time[datetime]:not([data-local])")) {
