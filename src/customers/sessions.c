@@ -76,8 +76,7 @@ static const struct statement prune_networks = {
 };
 
 const struct statement *const sessions_statements[] = {
-    &begin,        &end,          &end_all, &prune_sessions, &prune_codes,
-    &note_network, &prune_networks, &session_find_network};
+    &begin, &end, &end_all, &prune_sessions, &prune_codes, &note_network, &prune_networks, &session_find_network};
 const size_t sessions_statement_count = COUNT_OF(sessions_statements);
 
 enum err session_read_begun(const struct pg_call *inserted, struct session *ret)

@@ -319,8 +319,7 @@ enum err sign_in_code_spend(const struct code_proof *proof, struct pg *pg, const
     enum err e = is_right(proof, pg, email_hash, salt_hex, ret_right);
     if (e || !*ret_right)
         return e;
-    struct pg_call spent = {.ask = &spend_code,
-                            .args = {pg_text(email_hash), pg_text(salt_hex), pg_text(user_id)}};
+    struct pg_call spent = {.ask = &spend_code, .args = {pg_text(email_hash), pg_text(salt_hex), pg_text(user_id)}};
     e = pg_ask(pg, &spent, proof->deadline_ns);
     *ret_right = spent.rows == 1;
     return e;

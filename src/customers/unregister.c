@@ -67,8 +67,10 @@ void unregister_handle(struct request *rq, const struct caller *caller, void *cu
 static bool read_body(struct unregistration *u)
 {
 #define PROOF(field)                                                                                                   \
-    {.name = field, .refuses_null = true, .code = "INVALID_BODY",                                                      \
-     .message = "password, confirmation_phrase and code are strings."}
+    {                                                                                                                  \
+        .name = field, .refuses_null = true, .code = "INVALID_BODY",                                                   \
+        .message = "password, confirmation_phrase and code are strings."                                               \
+    }
     static const struct field password = PROOF("password"), phrase = PROOF("confirmation_phrase"), code = PROOF("code");
     AUTO(fields)
     struct fields f = fields_read(u->rq->arena, u->rq->body, "INVALID_BODY",

@@ -13,7 +13,7 @@ enum err cascade_receive(void *context, struct pg *pg, const char *customer_id, 
 
 struct cascade {
     struct authenticator *authenticator;
-    _Atomic(struct pool *) pool; /* NULL until the database is ready */
+    _Atomic(struct pool *) pool;      /* NULL until the database is ready */
     _Atomic(struct pool *) anonymous; /* the same, for requests of anyone */
     int64_t backup_retention_ms;
 };

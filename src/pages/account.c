@@ -161,8 +161,8 @@ static bool session_known(struct page *p)
     page_set(p, "signed_in", json_true());
     page_set(p, "session", json_incref(session));
     const json_t *customers = json_object_get(session, "customers");
-    const json_t *chosen = json_array_size(customers) == 1 ? json_array_get(customers, 0)
-                                                           : find_customer(customers, a->customer);
+    const json_t *chosen =
+        json_array_size(customers) == 1 ? json_array_get(customers, 0) : find_customer(customers, a->customer);
     page_set(p, "has_several", json_boolean(json_array_size(customers) > 1));
     if (chosen)
         return show_customer(p, chosen);

@@ -39,7 +39,8 @@ static bool signed_in(struct page *p)
     const char *token = json_string_value(json_object_get(answer, "token"));
     const char *form = form_get(&p->form, "code").at ? "code" : "password";
     if (p->rq->reply.status == 200 && token) {
-        account_keep_session(p, token, account_now_s() + json_integer_value(json_object_get(answer, "expires_in")), NULL);
+        account_keep_session(p, token, account_now_s() + json_integer_value(json_object_get(answer, "expires_in")),
+                             NULL);
         page_forget(p, "account");
     } else if (p->rq->reply.status == 401 && strcmp(form, "code") == 0) {
         account_say(p, form, "error_wrong_code", typed_email(p));
@@ -235,10 +236,8 @@ static void end_sessions(struct request *rq, const char *body, bool (*answered)(
     struct page *p = begin_signed_in(rq, &a);
     if (p)
         page_ask(p,
-                 &(struct forward){.method = METHOD_POST,
-                                   .path = STR("/auth/logout"),
-                                   .body = str_of(body),
-                                   .bearer = a->token},
+                 &(struct forward){
+                     .method = METHOD_POST, .path = STR("/auth/logout"), .body = str_of(body), .bearer = a->token},
                  answered);
 }
 

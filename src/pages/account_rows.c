@@ -123,7 +123,8 @@ static json_t *row_of(const json_t *participant)
     json_t *row = json_object();
     if (is_named(participant, "reclaim.calls"))
         json_object_set_new(row, "own", json_string("own_calls"));
-    json_object_set_new(row, "label", json_string_length(label) ? json_incref((json_t *)(uintptr_t)label) : words_of_name(name));
+    json_object_set_new(row, "label",
+                        json_string_length(label) ? json_incref((json_t *)(uintptr_t)label) : words_of_name(name));
     json_object_set_new(row, "rows", json_is_integer(rows) ? json_integer(json_integer_value(rows)) : json_null());
     json_object_set_new(row, "more", json_boolean(json_is_true(json_object_get(participant, "more"))));
     return row;

@@ -40,7 +40,7 @@ struct page {
     struct form form;
     char visitor[33]; /* binds form tokens to this browser */
     bool new_visitor;
-    bool keeps_language; /* the reader chose it by a link */
+    bool keeps_language;  /* the reader chose it by a link */
     const char *customer; /* for X-Reclaim-Customer of what page_gather() reads; NULL: none */
     void *own;            /* what the page itself needs until it is written */
     struct page_gathering *gathering;

@@ -47,9 +47,8 @@ static void add_customers(struct routes *r, const struct routes_needs *needs)
                                  .hold = &r->cleanup.hold});
     routes_add(
         r, (struct route){.method = METHOD_POST, .path = "/auth/logout", .handle = logout_handle, .context = context});
-    routes_add(
-        r,
-        (struct route){.method = METHOD_GET, .path = "/auth/session", .handle = own_session_handle, .context = context});
+    routes_add(r, (struct route){
+                      .method = METHOD_GET, .path = "/auth/session", .handle = own_session_handle, .context = context});
     add_guarded(r, needs, METHOD_POST, "/auth/unregister", OWNER, unregister_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", OWNER, recover_own_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMIN_READS, customers_list_handle, context);

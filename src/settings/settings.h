@@ -69,8 +69,8 @@ struct settings {
     /* Account deletion */
     int64_t grace_ms, expiry_interval_ms, cascade_deadline_ms;
     enum proof { PROOF_DOCUMENTED, PROOF_STRICT } proof; /* of a deletion */
-    int64_t expiry_brake; /* -1: off */
-    int64_t freeze_limit; /* -1: off */
+    int64_t expiry_brake;                                /* -1: off */
+    int64_t freeze_limit;                                /* -1: off */
     struct setting_durations reminders;
     struct limit limit_login;
     const char *switch_rpc_url; /* NULL: calls at that switch are left to other instances */

@@ -1,12 +1,16 @@
 // `/account`: what deletion means, for everyone; then signing in, deleting an account and taking it back.
+//
+// takes long
 
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
-import { addBillingAccount, addCustomer, asAdmin, asUser, canaryPassword, freeze, passwordHash, recoverOwn, rowOf, scene } from '../service/lib/customers.js';
+import { wrong } from '../service/lib/cleanup.js';
+import { addBillingAccount, addCustomer, asAdmin, asUser, canaryPassword, env, freeze, passwordHash, recoverOwn, rowOf, scene } from '../service/lib/customers.js';
 import { request } from '../service/lib/http.js';
 import { addUser } from '../service/lib/people.js';
+import { serve } from '../service/lib/reclaim.js';
 import { Stage, until } from '../service/lib/stage.js';
 import { accessibilityOf, bytesOfFirstVisit, fetchPage, look, newReader, openBrowser, watched } from './lib/browser.js';
 
@@ -223,6 +227,30 @@ describe('an account without a password', () => {
     assert.equal(await heading(page), 'Delete your account');
     await press(page, 'Sign out everywhere');
     assert.ok((await page.locator('[role=status]').innerText()).includes('everywhere else'));
+  });
+
+  it('is deleted with a second code where proofs are strict', async () => {
+    const strict = await serve(stage, { database: db, env: { ...env, ...provider.env, RECLAIM_PROOF: 'strict', RECLAIM_HOLD_MS: '50', RECLAIM_HOLD_SIGMA_MS: '0', RECLAIM_LIMIT_EMAIL: 'off' } });
+    const customer = await addCustomer(db, { sso: true });
+    const page = await newReader(browser, strict);
+    await page.goto('/account');
+    const first = await mailedCode(customer.user.email, async () => {
+      await fill(page, { 'code-email': customer.user.email });
+      await press(page, 'Mail me a code');
+    });
+    await fill(page, { code: first });
+    await press(page, 'Sign in');
+    assert.equal(await page.locator('#proof').count(), 0);
+    const second = await mailedCode(customer.user.email, () => press(page, 'Mail me a code'));
+    await fill(page, { proof: wrong(second) });
+    await press(page, 'Delete my account');
+    assert.equal(await focused(page), 'proof');
+    await look(page, 'account-proof-code');
+    await fill(page, { proof: second });
+    await press(page, 'Delete my account');
+    assert.match(await heading(page), /^Your account is closed/);
+    assert.equal((await rowOf(db, customer)).status, 'frozen');
+    watched(page);
   });
 });
 

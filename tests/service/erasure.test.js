@@ -95,6 +95,7 @@ describe("a team's own tables, taken over in public", () => {
     assert.deepEqual(row, { status: 'deleted', gone: true, plan: 'gold' });
     const [bill] = await theirs.query('select status, tm_delete is not null as gone from public.billing_accounts where customer_id = $1', [person.id]);
     assert.deepEqual(bill, { status: 'deleted', gone: true });
+    assert.deepEqual((await request(instance, { path: '/v1/erasure/participants' })).json.kept, ['plan'], 'anyone can read what stays');
   });
 });
 
@@ -226,6 +227,24 @@ describe('GET /v1/customers/{id}/erasure', () => {
   it('refuses a preview that is neither on nor off', async () => {
     const answer = await request(server, { path: `/v1/customers/${randomUUID()}/erasure?preview=maybe`, headers: asAdmin() });
     assertError(answer, 400, 'INVALID_PREVIEW');
+  });
+});
+
+describe('GET /v1/erasure/participants', () => {
+  it('tells anyone in words what goes and stays, and names no table', async () => {
+    const ask = () => request(server, { path: '/v1/erasure/participants' });
+    const before = await ask();
+    assert.equal(before.status, 200);
+    assert.equal(before.json.unnamed, services.length);
+    assert.equal(before.json.grace_seconds, 30 * 86400);
+    assert.equal(before.json.backup_retention_seconds, 35 * 86400);
+    for (const service of services) assert.ok(!before.body.includes(tableOf(service)), before.body);
+    await db.query(`update reclaim.cascade_participants set label = 'Phone numbers' where name = any($1)`, [['number', 'route']]);
+    await db.query(`update reclaim.cascade_participants set enabled = false where name = 'flow'`);
+    const { json } = await ask();
+    await db.query(`update reclaim.cascade_participants set label = '', enabled = true where name = any($1)`, [['number', 'route', 'flow']]);
+    assert.deepEqual(json.items.filter(({ name }) => !name), [{ name: null, label: 'Phone numbers', outcome: 'deleted' }]);
+    assert.equal(json.unnamed, services.length - 3);
   });
 });
 
