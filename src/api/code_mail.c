@@ -69,6 +69,6 @@ enum err code_mail_compose(const struct code_mail *words, const struct code_keys
     struct code code = code_derive(keys, shape, &payload->salt, payload->user_id.at);
     code_mail_lay_out(words, shape, &code, (int)((left_s + 59) / 60), payload->correlation_id.at, ret);
     secret_wipe(&code, sizeof code);
-    ret->expires_us = clock_wall_us() + left_s * 1000000;
+    ret->expires_us = clock_installation_us() + left_s * 1000000;
     return str_copy(pg_get(found, 0, 0), ret->to, sizeof ret->to);
 }

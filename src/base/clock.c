@@ -31,6 +31,31 @@ void clock_shift(int64_t by_ns)
     atomic_fetch_add(&shift_ns, by_ns);
 }
 
+/* Of the sandbox; the database has the same. */
+static _Atomic int64_t sandbox_shift_us;
+static atomic_bool sandbox;
+
+int64_t clock_installation_us(void)
+{
+    return clock_wall_us() + atomic_load(&sandbox_shift_us);
+}
+
+bool clock_is_sandbox(void)
+{
+    return atomic_load(&sandbox);
+}
+
+int64_t clock_sandbox_shift_ms(void)
+{
+    return atomic_load(&sandbox_shift_us) / 1000;
+}
+
+void clock_note_sandbox(bool is_sandbox, int64_t shift_us)
+{
+    atomic_store(&sandbox, is_sandbox);
+    atomic_store(&sandbox_shift_us, shift_us);
+}
+
 struct timespec clock_unshifted(int64_t at_ns)
 {
     int64_t ns;

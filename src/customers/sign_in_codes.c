@@ -217,7 +217,7 @@ static enum err store_and_mail(struct code_request *c, struct pg *pg, const char
                    user_id, salt_hex, c->rq->correlation_id);
     AUTO(mail) struct mail mail;
     sign_in_code_mail_write(&code, CODE_LIFE_S / 60, c->rq->correlation_id, &mail);
-    mail.expires_us = clock_wall_us() + CODE_LIFE_S * INT64_C(1000000);
+    mail.expires_us = clock_installation_us() + CODE_LIFE_S * INT64_C(1000000);
     (void)snprintf(mail.to, sizeof mail.to, "%.*s", STR_ARGS(c->email));
     secret_wipe(&code, sizeof code);
 

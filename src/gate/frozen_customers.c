@@ -28,6 +28,8 @@ METRIC_GAUGE(frozen_bytes, "reclaim_frozen_bytes", "Size of the table of frozen 
 METRIC_GAUGE(
     frozen_age, "reclaim_frozen_age_seconds",
     "Seconds since the start of the last completed read of changed customers; above 0.1 the gate asks the database.");
+METRIC_GAUGE(clock_ahead, "reclaim_clock_shift_seconds",
+             "By which the installation's clock is ahead of the real time: 0 unless a sandbox has moved it.");
 METRIC_COUNTER(frozen_loads, "reclaim_frozen_loads_total", "Full reads of all frozen customers.");
 
 /* cache: frozen */
@@ -105,12 +107,14 @@ static const struct statement frozen_changes = {
     .sql = "WITH " START "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot, change.what, change.id,"
            " change.changed_xid::text AS place, change.unnoted, change.scheduled_us, change.effective_us,"
            " change.by_admin, change.held,"
-           " (SELECT (extract(epoch FROM reclaim.now()) * 1000000)::bigint) AS now_us"
-           " FROM (SELECT 1) AS always LEFT JOIN (SELECT * FROM"
+           " (extract(epoch FROM pg_catalog.clock_timestamp() + always.clock_shift) * 1000000)::bigint AS now_us,"
+           " (extract(epoch FROM always.clock_shift) * 1000000)::bigint AS shift_us, always.sandbox"
+           " FROM (SELECT i.clock_shift, i.sandbox FROM reclaim.installation i) AS always LEFT JOIN (SELECT * FROM"
            " ((" CHANGED_CUSTOMERS ") UNION ALL (" REVOKED_KEYS ") UNION ALL (" ENDED ")) AS any_of_them" IN_ORDER
            ") AS change ON true ORDER BY change.changed_xid, change.id",
     .params = 4,
-    .columns = "snapshot:text what:text id:uuid place:text unnoted:bool " FREEZE_COLUMNS " now_us:int8",
+    .columns = "snapshot:text what:text id:uuid place:text unnoted:bool " FREEZE_COLUMNS
+               " now_us:int8 shift_us:int8 sandbox:bool",
 };
 
 /* Sets frozen_api_at for freezes committed a lease ago, which every instance has read; repeated while rows are left.
@@ -328,6 +332,8 @@ static enum err read_changes(struct frozen_customers *f)
         if (e)
             return e;
         atomic_store(&f->ahead_us, pg_get_i64(&changes, 0, 9) - clock_wall_us());
+        clock_note_sandbox(pg_get_bool(&changes, 0, 11), pg_get_i64(&changes, 0, 10));
+        gauge_set(&clock_ahead, (double)clock_sandbox_shift_ms() / 1000);
     }
     memcpy(f->snapshot, first_snapshot, strlen(first_snapshot) + 1);
     atomic_store(&f->began_ns, began_ns);

@@ -185,7 +185,7 @@ static void proceed(struct delivery *d)
         report_pending(d);
     if (d->revocable && now_ns >= d->revocable->until_ns)
         keep(d);
-    if (d->mail.expires_us && clock_wall_us() >= d->mail.expires_us)
+    if (d->mail.expires_us && clock_installation_us() >= d->mail.expires_us)
         finish_with(d, "expired", NULL, "expired");
     else if (d->abandoned)
         finish(d, WORK_RETURNED, "returned", NULL);

@@ -29,7 +29,7 @@
 struct mail {
     char to[MAIL_ADDRESS_MAX + 1];
     char reference[37];    /* the correlation id, or the customer's */
-    int64_t expires_us;    /* wall clock; not sent from then on; 0: never */
+    int64_t expires_us;    /* by clock_installation_us(); not sent from then on; 0: never */
     const char *subject;   /* ASCII, a constant */
     struct buf text, html; /* the same content twice */
 };

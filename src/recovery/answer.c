@@ -70,7 +70,7 @@ static int uniform_outcome(struct flow *f)
     if (f->step == BODY_VALIDATE)
         return f->outcome == USER_DELETED ? USER_DELETED : CLEANUP_WRONG_CODE;
     /* By the clock of the request for every address: the database's may differ, and it was read for orphans only. */
-    int64_t arrived_us = clock_wall_us() - (clock_ns() - f->rq->arrived_ns) / NS_PER_US;
+    int64_t arrived_us = clock_installation_us() - (clock_ns() - f->rq->arrived_ns) / NS_PER_US;
     clock_format_ms(arrived_us + f->context->contract->code_life_s * 1000000, f->expires_at);
     return CODE_SENT;
 }

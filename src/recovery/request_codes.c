@@ -171,7 +171,7 @@ static void write_mail(const struct flow *f, const struct code *code, struct mai
 {
     const struct contract *contract = f->context->contract;
     code_mail_write(&contract->code, code, (int)(contract->code_life_s / 60), f->rq->correlation_id, ret);
-    ret->expires_us = clock_wall_us() + contract->code_life_s * 1000000;
+    ret->expires_us = clock_installation_us() + contract->code_life_s * 1000000;
     snprintf(ret->to, sizeof ret->to, "%.*s", STR_ARGS(f->email));
 }
 

@@ -61,15 +61,18 @@ static enum err run(struct shift *s)
 static void *run_shift(void *context)
 {
     struct shift *s = context;
-    int64_t due_ns = 0;
+    int64_t due_ns = 0, shift_ms = 0;
     for (;;) {
         bool leads = is_readable(s->config.leads_fd);
+        if (clock_sandbox_shift_ms() != shift_ms)
+            due_ns = 0; /* what the sandbox's clock has made due */
         if (!leads) {
             due_ns = 0; /* a new leader runs at once */
             pg_disconnect(s->pg);
         } else if (clock_ns() >= due_ns) {
             int64_t every_ns = atomic_load(s->config.every_ms) * NS_PER_MS;
             int64_t began_ns = clock_ns();
+            shift_ms = clock_sandbox_shift_ms();
             s->interrupted = false;
             bool again = run(s) != OK && every_ns > RETRY_NS;
             due_ns = s->interrupted ? 0 : began_ns + (again ? RETRY_NS : every_ns);

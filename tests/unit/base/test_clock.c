@@ -33,6 +33,23 @@ static void a_shift_moves_both_clocks_either_way(void **state UNUSED)
     }
 }
 
+static void the_clock_of_a_sandbox_is_ahead_of_the_real_one_alone(void **state UNUSED)
+{
+    const int64_t shift_us = 30 * DAY / NS_PER_US;
+    assert_false(clock_is_sandbox());
+    assert_int_equal(clock_sandbox_shift_ms(), 0);
+    int64_t mono = clock_ns(), wall = clock_wall_us();
+    clock_note_sandbox(true, shift_us);
+    assert_true(clock_is_sandbox());
+    assert_int_equal(clock_sandbox_shift_ms(), shift_us / 1000);
+    assert_true(clock_ns() - mono < DAY);
+    assert_true(clock_wall_us() - wall < DAY / NS_PER_US);
+    int64_t ahead = clock_installation_us() - wall - shift_us;
+    assert_true(ahead >= 0 && ahead < DAY / NS_PER_US);
+    clock_note_sandbox(false, 0);
+    assert_true(clock_installation_us() - wall < DAY / NS_PER_US);
+}
+
 #define SHIFTS 500000
 
 static pthread_barrier_t together;
@@ -156,6 +173,7 @@ int main(void)
         cmocka_unit_test(time_goes_forward),
         cmocka_unit_test(microseconds_are_written_as_the_api_has_them),
         cmocka_unit_test(a_shift_moves_both_clocks_either_way),
+        cmocka_unit_test(the_clock_of_a_sandbox_is_ahead_of_the_real_one_alone),
         cmocka_unit_test(no_shift_is_lost_between_threads),
         cmocka_unit_test(sleepers_get_the_instant_of_the_systems_clock),
         cmocka_unit_test(milliseconds_left_are_rounded_up),

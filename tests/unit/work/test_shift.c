@@ -113,6 +113,20 @@ static void it_is_done_every_so_often_and_not_in_between(void **state UNUSED)
     end(s);
 }
 
+static void a_moved_clock_of_the_sandbox_has_it_done_at_once(void **state UNUSED)
+{
+    struct shift *s = begin(true, false);
+    await(&waits_at, 1);
+    clock_note_sandbox(true, 1000 * HOUR_MS);
+    await(&runs, 2);
+    await(&waits_at, 2);
+    clock_note_sandbox(true, 0); /* set back */
+    await(&runs, 3);
+    await(&waits_at, 3);
+    end(s);
+    assert_int_equal(atomic_load(&runs), 3);
+}
+
 static void what_failed_is_done_again_soon(void **state UNUSED)
 {
     struct shift *s = begin(true, true);
@@ -141,6 +155,7 @@ int main(void)
     const struct CMUnitTest promises[] = {
         cmocka_unit_test(an_instance_that_does_not_lead_sleeps_until_it_leads),
         cmocka_unit_test(it_is_done_every_so_often_and_not_in_between),
+        cmocka_unit_test(a_moved_clock_of_the_sandbox_has_it_done_at_once),
         cmocka_unit_test(what_failed_is_done_again_soon),
         cmocka_unit_test(long_work_ends_when_another_leads_and_when_the_program_stops),
     };

@@ -1,0 +1,1 @@
+ALTER TABLE reclaim.installation DROP COLUMN clock_moved_at, DROP COLUMN sandbox;
