@@ -1,5 +1,5 @@
--- The installation's time, for rules about customers, codes, subscriptions and reminders. Leases, limits, sessions, tokens
--- and work use the real time, clock_timestamp(), and so do tm_create, tm_update and tm_end, which no rule depends on. The
+-- The installation's time, for rules about customers, codes, subscriptions, reminders and erasures. Leases, limits, sessions,
+-- tokens and work use the real time, clock_timestamp(), and so do tm_create, tm_update and tm_end, which no rule depends on. The
 -- shift is a row of a table, not a setting of the session, which any role could set.
 --
 -- In conditions write (SELECT reclaim.now()): it is evaluated once, and indexes can be used. plpgsql keeps its plan for the

@@ -9,7 +9,8 @@ CREATE OR REPLACE FUNCTION reclaim.cascade_page(p_participant text, p_customers 
 LANGUAGE plpgsql SET search_path = pg_catalog SET enable_seqscan = off SET plan_cache_mode = force_custom_plan SET jit = off
 AS $$
 DECLARE
-  v_now timestamptz;
+  v_now timestamptz;  -- real: pauses between tries
+  v_date timestamptz; -- the installation's: what the ledger shows
   v_p reclaim.cascade_participants;
   v_ids uuid[];
   v_page record;
@@ -23,6 +24,7 @@ BEGIN
     RETURN;
   END IF;
   v_now := clock_timestamp();
+  v_date := reclaim.now();
   SELECT * INTO v_p FROM reclaim.cascade_participants WHERE name = p_participant AND kind = 'table' AND enabled
     AND retry_at <= v_now;
   IF FOUND THEN
@@ -55,7 +57,7 @@ BEGIN
     END IF;
     IF outcome = 'failed' THEN
       UPDATE reclaim.cascade_receipts r SET status = 'failed', tries = tries + 1, error = cascade_page.error,
-          first_tried_at = coalesce(first_tried_at, v_now), last_tried_at = v_now,
+          first_tried_at = coalesce(first_tried_at, v_date), last_tried_at = v_date,
           next_try_at = CASE WHEN v_all THEN next_try_at ELSE v_now + reclaim.pause_after(tries + 1) END
         WHERE participant = p_participant AND customer_id = ANY (v_ids);
     END IF;
@@ -65,7 +67,7 @@ BEGIN
   outcome := 'page';
   finished := customers - cardinality(v_page.remaining);
   erased := coalesce((SELECT sum(one) FROM unnest(v_page.counts) AS one), 0);
-  PERFORM reclaim.cascade_write(p_participant, v_ids, v_page.counted, v_page.counts, v_page.remaining, v_now);
+  PERFORM reclaim.cascade_write(p_participant, v_ids, v_page.counted, v_page.counts, v_page.remaining, v_date);
   IF v_p.tries > 0 THEN
     UPDATE reclaim.cascade_participants SET tries = 0, retry_at = '-infinity' WHERE name = p_participant;
   END IF;

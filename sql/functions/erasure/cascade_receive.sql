@@ -4,7 +4,7 @@ RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 DECLARE
-  v_now timestamptz := clock_timestamp();
+  v_now timestamptz := reclaim.now();
   v_status text;
 BEGIN
   SELECT r.status INTO v_status FROM reclaim.cascade_receipts r JOIN reclaim.cascade_participants p ON p.name = r.participant

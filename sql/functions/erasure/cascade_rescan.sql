@@ -7,7 +7,7 @@ LANGUAGE plpgsql SET search_path = pg_catalog SET enable_seqscan = off SET plan_
 AS $$
 DECLARE
   v_count ALIAS FOR $3; -- found: that name alone is plpgsql's own variable
-  v_now timestamptz := clock_timestamp();
+  v_now timestamptz := reclaim.now();
   v_ids uuid[];
   v_left uuid[];
   v_found uuid[] := '{}';
@@ -52,7 +52,7 @@ BEGIN
     END;
     IF v_left <> '{}' THEN
       WITH due AS (
-        UPDATE reclaim.cascade_receipts SET status = 'pending', done_at = NULL, late_at = v_now, next_try_at = v_now
+        UPDATE reclaim.cascade_receipts SET status = 'pending', done_at = NULL, late_at = v_now, next_try_at = clock_timestamp()
           WHERE participant = v_p.name AND customer_id = ANY (v_left) AND status = 'done' RETURNING customer_id),
       new AS (
         INSERT INTO reclaim.cascade_receipts (customer_id, participant, late_at)

@@ -5,7 +5,7 @@ AS $$
 DECLARE
   v_count bigint;
 BEGIN
-  UPDATE reclaim.erasures SET rescan_at = clock_timestamp()
+  UPDATE reclaim.erasures SET rescan_at = reclaim.now()
     WHERE completed_at IS NOT NULL AND (p_customer IS NULL OR customer_id = p_customer);
   GET DIAGNOSTICS v_count = ROW_COUNT;
   RETURN v_count;

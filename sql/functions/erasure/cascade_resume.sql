@@ -4,11 +4,10 @@ CREATE OR REPLACE FUNCTION reclaim.cascade_resume(p_participant text, p_all bool
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 DECLARE
-  v_now timestamptz := clock_timestamp();
   v_due uuid[];
 BEGIN
   WITH due AS (
-    UPDATE reclaim.cascade_receipts SET status = 'pending', next_try_at = v_now, error = NULL
+    UPDATE reclaim.cascade_receipts SET status = 'pending', next_try_at = clock_timestamp(), error = NULL
       WHERE participant = p_participant AND status = 'kept' RETURNING customer_id)
   SELECT array_agg(customer_id) INTO v_due FROM due;
   IF p_all THEN
@@ -20,7 +19,7 @@ BEGIN
   IF v_due IS NULL OR v_due = '{}' THEN
     RETURN 0;
   END IF;
-  UPDATE reclaim.erasures SET completed_at = NULL, reopened_at = v_now, rescan_at = NULL
+  UPDATE reclaim.erasures SET completed_at = NULL, reopened_at = reclaim.now(), rescan_at = NULL
     WHERE customer_id = ANY (v_due) AND completed_at IS NOT NULL;
   PERFORM reclaim.cascade_tell(p_participant, v_due);
   RETURN cardinality(v_due);

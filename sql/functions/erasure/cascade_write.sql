@@ -14,7 +14,7 @@ BEGIN
       status = CASE WHEN page.remains THEN 'pending' ELSE 'done' END,
       tries = r.tries + CASE WHEN page.remains THEN 0 ELSE 1 END,
       first_tried_at = coalesce(r.first_tried_at, p_now), last_tried_at = p_now, error = NULL,
-      done_at = CASE WHEN page.remains THEN NULL ELSE clock_timestamp() END
+      done_at = CASE WHEN page.remains THEN NULL ELSE reclaim.now() END
     FROM (SELECT one.id, p_participant AS participant, coalesce(n.rows, 0) AS rows, one.id = ANY (p_remaining) AS remains
       FROM unnest(p_ids) AS one (id) LEFT JOIN unnest(p_counted, p_counts) AS n (id, rows) ON n.id = one.id OFFSET 0) AS page
     WHERE r.customer_id = page.id AND r.participant = page.participant;

@@ -5,7 +5,8 @@ CREATE OR REPLACE FUNCTION reclaim.erasure_begin(p_customers uuid[], p_cleared b
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
-  v_real timestamptz := clock_timestamp(); -- the cascade does not follow the installation's time
+  v_real timestamptz := clock_timestamp(); -- pauses between tries are in real time
+  v_now timestamptz := reclaim.now();
   v_p reclaim.cascade_participants;
 BEGIN
   PERFORM pg_advisory_xact_lock_shared(1919247212, 4);
@@ -19,9 +20,9 @@ BEGIN
       SELECT one, v_p.name, v_real FROM unnest(reclaim.cascade_left(v_p, p_customers)) AS one ON CONFLICT DO NOTHING;
   END LOOP;
   INSERT INTO reclaim.erasures (customer_id, requested_at, cleared, completed_at)
-    SELECT one, v_real, p_cleared, CASE WHEN p_cleared
+    SELECT one, v_now, p_cleared, CASE WHEN p_cleared
       AND NOT EXISTS (SELECT FROM reclaim.cascade_participants p WHERE p.enabled AND p.id_of <> 'account')
-      AND NOT EXISTS (SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = one AND r.status = 'pending') THEN v_real END
+      AND NOT EXISTS (SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = one AND r.status = 'pending') THEN v_now END
     FROM unnest(p_customers) AS one ON CONFLICT DO NOTHING;
 END
 $$;

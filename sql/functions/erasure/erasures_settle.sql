@@ -6,10 +6,12 @@
 CREATE OR REPLACE FUNCTION reclaim.erasures_settle(p_ids uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog SET enable_seqscan = off SET jit = off SET plan_cache_mode = force_generic_plan
 AS $$
+DECLARE
+  v_now timestamptz;
 BEGIN
   PERFORM pg_advisory_xact_lock(1919247212, 5);
-  UPDATE reclaim.erasures e SET completed_at = clock_timestamp(),
-      rescan_at = clock_timestamp() + interval '1 hour'
+  v_now := reclaim.now();
+  UPDATE reclaim.erasures e SET completed_at = v_now, rescan_at = v_now + interval '1 hour'
     WHERE e.customer_id = ANY (p_ids) AND coalesce(e.completed_at, 'infinity') = 'infinity' AND e.cleared
       AND coalesce((SELECT bool_and(r.status IN ('done', 'kept')) FROM reclaim.cascade_receipts r
         WHERE r.customer_id = e.customer_id), true);
