@@ -40,12 +40,12 @@ enum err subscriptions_charge_due(void *context, struct pg *pg, int64_t deadline
 {
     (void)context;
     int64_t until_ns = clock_ns() + TURN_NS;
-    for (int64_t seen = BATCH; seen == BATCH && clock_ns() < until_ns;) {
+    for (int64_t more = 1; more > 0 && clock_ns() < until_ns;) { /* until a batch charges nothing */
         struct pg_call call = {.ask = &charge_due, .args = {pg_i64(BATCH)}};
         enum err e = pg_ask(pg, &call, deadline_ns);
         if (e)
             return e;
-        seen = pg_get_i64(&call, 0, 0);
+        more = pg_get_i64(&call, 0, 0) == BATCH ? BATCH : pg_get_i64(&call, 0, 1);
         counter_add(&periods, (uint64_t)pg_get_i64(&call, 0, 1), "charged");
         counter_add(&periods, (uint64_t)pg_get_i64(&call, 0, 2), "refused");
         counter_add(&periods, (uint64_t)pg_get_i64(&call, 0, 3), "failed");
