@@ -356,6 +356,23 @@ static const struct command commands[] = {
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .read = switch_read,
      .run = switch_command},
+    {.name = "clock",
+     .group = GROUP_OPERATE,
+     .usage = "[advance DURATION|reset]",
+     .summary = "the clock of a sandbox: shows it, moves it ahead, sets it back",
+     .help =
+         "Prints the real time, by how much the installation's clock is ahead, and its time.\n"
+         "\n"
+         "  advance DURATION   moves it ahead on every instance at once, such as advance 29d: running servers then\n"
+         "                     send reminders, delete, charge and look again at what became due. Tokens, sessions,\n"
+         "                     keys, rate limits and leases of work go by the real time.\n"
+         "  reset              sets it back to the real time; refused once something was dated by it\n"
+         "\n"
+         "Only where RECLAIM_SANDBOX is on, as with --demo.\n",
+     .words = 2,
+     .needs = NEEDS_DATABASE | NEEDS_FORMAT | RUNS_ONCE,
+     .read = clock_read,
+     .run = clock_command},
     {.name = "doctor",
      .group = GROUP_OPERATE,
      .usage = "[--repair]",

@@ -42,6 +42,8 @@ enum err switch_read(struct command_context *c);
 enum err switch_command(struct command_context *c);
 enum err columns_read(struct command_context *c);
 enum err columns_command(struct command_context *c);
+enum err clock_read(struct command_context *c);
+enum err clock_command(struct command_context *c);
 enum err doctor_command(struct command_context *c);
 
 #endif

@@ -13,6 +13,7 @@
 #include "erasure/cascade.h"
 #include "events/broker.h"
 #include "pg/migrate.h"
+#include "sandbox/clock.h"
 #include "server/database.h"
 
 struct examination {
@@ -174,6 +175,18 @@ static void check_row_security(struct examination *x, struct pg *pg, const struc
         warn(x, pg_get(&lock, 0, 0).at);
 }
 
+/* Of a sandbox only. Without the schema nothing is said: check_schema has. */
+static void check_clock(struct examination *x, struct pg *pg)
+{
+    struct sandbox_clock clock;
+    if (sandbox_read(pg, clock_ns() + DATABASE_DEADLINE_NS, &clock) || !clock.is_sandbox)
+        return;
+    if (clock.shift_ms > 0)
+        warn(x, "this is a sandbox, and its clock is ahead of the real time: reclaim clock shows by how much");
+    else
+        passed(x, "clock", "can be moved: this is a sandbox");
+}
+
 static void check_statements(struct examination *x, struct pg *pg, const struct settings *s)
 {
     struct orphan_statements orphans = {0};
@@ -295,7 +308,7 @@ static const struct statement expiry_check = {
            "alias_lacks,"
            " (SELECT count(*) FROM reclaim.erasures WHERE completed_at IS NULL"
            " AND coalesce(reopened_at, requested_at) <"
-           " (SELECT clock_timestamp() - $1::int8 * interval '1 millisecond')) AS overdue",
+           " (SELECT reclaim.now() - $1::int8 * interval '1 millisecond')) AS overdue",
     .params = 1,
     .columns = "alias_lacks:text overdue:int8",
 };
@@ -493,6 +506,7 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_server(x, pg, s);
     doctor_check_privileges(pg, note, x);
     check_schema(x, pg);
+    check_clock(x, pg);
     check_key(x, pg, s);
     doctor_check_login(pg, note, x);
     check_ownership(x, pg, s);

@@ -24,8 +24,7 @@ void help_print_overview(const struct command *commands, size_t count)
             if (commands[i].group == group)
                 printf("  %-9s %s\n", commands[i].name, commands[i].summary);
     }
-    printf("\nreclaim help COMMAND explains one, reclaim help settings lists the settings.\n"
-           "Exit codes: 0 done, 1 failed, 2 not understood.\n");
+    printf("\nExit codes: 0 done, 1 failed, 2 not understood.\n");
 }
 
 static int option_width(const struct option_rule *o)

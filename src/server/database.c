@@ -21,6 +21,7 @@
 #include "pg/arrays.h"
 #include "recovery/cleanup.h"
 #include "recovery/probe.h"
+#include "sandbox/clock.h"
 #include "work/leader.h"
 
 static const struct statement claim_key = {
@@ -303,6 +304,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {expiry_statements, expiry_statement_count},
         {cascade_statements, cascade_statement_count},
         {calls_statements, calls_statement_count},
+        {sandbox_statements, sandbox_statement_count},
     };
     for (size_t i = 0; i < COUNT_OF(folders); i++) {
         enum err e = pg_check_statements(pg, folders[i].all, folders[i].count, why);

@@ -127,6 +127,12 @@ static void add_pages(struct routes *r, struct pages *pages)
     }
 }
 
+static void add_sandbox(struct routes *r, const struct routes_needs *needs)
+{
+    add_guarded(r, needs, METHOD_GET, "/v1/sandbox/clock", ADMIN_READS, clock_show_handle, &r->sandbox);
+    add_guarded(r, needs, METHOD_POST, "/v1/sandbox/clock", ADMITS_ADMIN, clock_advance_handle, &r->sandbox);
+}
+
 static void furnish(struct routes *r, const struct contract *contract, const struct settings *s,
                     const struct routes_needs *needs)
 {
@@ -187,6 +193,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     add_billing(r, needs);
     add_cascade(r, needs);
     add_calls(r, needs);
+    add_sandbox(r, needs);
     if (needs->shows_mailbox) {
         routes_add(r, (struct route){
                           .method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .context = &r->mailbox});
@@ -205,6 +212,7 @@ void routes_configure(struct routes *r, const struct settings *s)
     atomic_store(&r->probe.timeout_ms, s->probe_timeout_ms);
     atomic_store(&r->cleanup.hold.hold_ms, s->hold_ms);
     atomic_store(&r->cleanup.hold.sigma_ms, s->hold_sigma_ms);
+    reminder_times_set(&r->sandbox.reminders, s->reminders.at_ms, s->reminders.count);
 }
 
 enum err routes_open(struct routes *r, struct lanes *lanes, struct engine *engine)
@@ -214,6 +222,7 @@ enum err routes_open(struct routes *r, struct lanes *lanes, struct engine *engin
     atomic_store(&r->billing.pool, account);
     atomic_store(&r->cascade.pool, account);
     atomic_store(&r->cascade.anonymous, anonymous);
+    atomic_store(&r->sandbox.pool, account); /* not where mails are sent, for which an advance waits */
     enum err e = cleanup_open(&r->cleanup, anonymous, engine);
     if (!e)
         e = customers_open(&r->customers, lanes, engine);

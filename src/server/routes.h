@@ -13,6 +13,7 @@
 #include "pages/pages.h"
 #include "recovery/cleanup.h"
 #include "recovery/probe.h"
+#include "sandbox/clock.h"
 #include "settings/settings.h"
 
 #define ROUTES_MAX 160
@@ -29,6 +30,7 @@ struct routes {
     struct probe probe;
     struct cleanup cleanup;
     struct mailbox mailbox;
+    struct sandbox sandbox;
 };
 
 /* What the features share; must outlive the routes. */

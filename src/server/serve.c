@@ -339,6 +339,9 @@ static enum err bring_database_up(struct app *app, struct why *why)
         (e = database_note_ownership(pg, s->ownership.at, s->ownership.count, why)) ||
         (e = database_guard_ownership(pg, s->ownership.at, s->ownership.count, &app->orphans, why)))
         return e;
+    if ((e = sandbox_note(pg, settings_is_sandbox(s, app->demo), s->sandbox == SANDBOX_AS_DEMO,
+                          clock_ns() + DATABASE_DEADLINE_NS, why)))
+        return e;
     database_warn_of_hidden_rows(pg, s->ownership.at, s->ownership.count);
     if (s->switch_rpc_url &&
         (e = switches_record_setting(pg, s->switch_rpc_url, clock_ns() + DATABASE_DEADLINE_NS, why)))

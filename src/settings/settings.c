@@ -120,6 +120,11 @@ static enum err check_hold(struct settings *s, struct why *why)
     return OK;
 }
 
+bool settings_is_sandbox(const struct settings *s, bool demo)
+{
+    return s->sandbox == SANDBOX_ON || (s->sandbox == SANDBOX_AS_DEMO && demo);
+}
+
 /* Checks settings that depend on each other. */
 static enum err check_together(struct settings *s, struct why *why)
 {
@@ -129,6 +134,8 @@ static enum err check_together(struct settings *s, struct why *why)
                        "private cluster");
     if (!s->database_direct_url)
         s->database_direct_url = s->database_url;
+    if (!was_given(s, "RECLAIM_SANDBOX"))
+        s->sandbox = SANDBOX_AS_DEMO;
     if (!s->mail_from && (s->resend_api_key || s->sendgrid_api_key || s->smtp_url))
         return why_set(why, ERR_INPUT, "RECLAIM_MAIL_FROM is not set, but %s is: mails need a sender",
                        s->resend_api_key     ? "RECLAIM_RESEND_API_KEY"

@@ -73,6 +73,7 @@ struct settings {
     int64_t freeze_limit;                                /* -1: off */
     struct setting_durations reminders;
     struct limit limit_login;
+    enum sandbox_setting { SANDBOX_OFF, SANDBOX_ON, SANDBOX_AS_DEMO } sandbox; /* the last: not set */
     const char *switch_rpc_url; /* NULL: calls at that switch are left to other instances */
 
     /* Mail; NULL where a provider is not used */
@@ -134,6 +135,9 @@ struct mail_settings settings_mail(const struct settings *s, bool demo);
 bool settings_has_mailbox(const struct settings *s, bool demo);
 /* /mailbox shows these mails, codes included, when the public listener is on a loopback address. */
 bool settings_shows_mailbox(const struct settings *s, bool demo);
+
+/* The installation's clock can be moved. */
+bool settings_is_sandbox(const struct settings *s, bool demo);
 
 void settings_print_help(FILE *out);                              /* `reclaim help settings` */
 void settings_print_markdown(FILE *out);                          /* docs/settings.md */

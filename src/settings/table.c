@@ -20,6 +20,7 @@ static const char *const enumeration_words[] = {
     [ENUMERATION_DOCUMENTED] = "documented", [ENUMERATION_UNIFORM] = "uniform", NULL};
 static const char *const proof_words[] = {[PROOF_DOCUMENTED] = "documented", [PROOF_STRICT] = "strict", NULL};
 static const char *const language_words[] = {[LANGUAGE_EN] = "en", [LANGUAGE_DE] = "de", NULL};
+static const char *const sandbox_words[] = {[SANDBOX_OFF] = "off", [SANDBOX_ON] = "on", NULL};
 static const char *const level_words[] = {
     [LOG_DEBUG] = "debug", [LOG_INFO] = "info", [LOG_WARN] = "warn", [LOG_ERROR] = "error", NULL};
 
@@ -161,6 +162,11 @@ const struct setting settings_rows[] = {
              "everywhere: then only networks with a successful sign-in to it within 30 days are served. Sign-in codes "
              "asked "
              "for and tried from one client address count, too."},
+
+    {DELETION, ROW("SANDBOX", choice, sandbox, enum sandbox_setting), .choices = sandbox_words,
+     .standard_words = "`off`; `on` with `--demo`",
+     .help = "Lets `reclaim clock` and `POST /v1/sandbox/clock` move the installation's clock, to see what thirty days "
+             "bring. Recorded in the database when a server starts; refused where customers were deleted before."},
 
     {DELETION, ROW("SWITCH_RPC_URL", http_url, switch_rpc_url, const char *), .standard_words = "none",
      .help = "Kamailio's JSON-RPC, by which the calls of frozen and deleted customers are hung up. Recorded in the "

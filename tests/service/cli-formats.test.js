@@ -66,6 +66,7 @@ describe('a list', () => {
     ['events dead', 'kind,id,returned_at,type,customer_id,sequence,reason,message', ['sequence']],
     ['migrate --status', 'version,name,applied_at,changed'],
     ['expire --dry-run', 'customer_id,tm_deletion_scheduled,deletion_effective_at'],
+    ['clock', 'sandbox,real,shift_ms,now', ['shift_ms']],
     ['doctor', 'severity,finding'],
   ])
     it(`of ${list.split(' ').slice(0, 2).join(' ')} has the same rows in each format`, async () => {

@@ -11,7 +11,7 @@ import { Stage } from './lib/stage.js';
 
 const commands = [
   'serve', 'migrate', 'show', 'customers', 'freeze', 'recover', 'hold', 'unhold', 'delete', 'expire', 'cascade', 'orphans', 'trace',
-  'limits', 'locks', 'token', 'key', 'events', 'switch', 'columns', 'doctor',
+  'limits', 'locks', 'token', 'key', 'events', 'switch', 'columns', 'clock', 'doctor',
 ];
 
 describe('help', () => {

@@ -6,9 +6,10 @@ import { after, before, it } from 'node:test';
 
 import { balanceOf, chargesOf, showSubscription, subscribe } from './lib/billing.js';
 import { assertRefused, assertSent, requestCode, validate } from './lib/cleanup.js';
-import { addBillingAccount, addCustomer, asUser, canaryPassword, freeze, login, recover, rowOf, scene, show } from './lib/customers.js';
+import { addBillingAccount, addCustomer, asAdmin, assertError, asUser, canaryPassword, env, freeze, login, recover, rowOf, scene, show } from './lib/customers.js';
 import { probe, request } from './lib/http.js';
 import { addUser } from './lib/people.js';
+import { run } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
 
 const stage = new Stage();
@@ -73,6 +74,32 @@ it('a freeze and its recovery under a shifted clock carry its times, and the lay
   assert.ok(Number(days) >= 0 && Number(days) < 0.01, 'frozen as long as it really was');
   await db.query(`update reclaim.customer_customers set tm_delete = reclaim.now() where id = $1`, [customer.id]);
   assert.equal((await rowOf(db, customer)).status, 'deleted', 'a time of today is not taken for "not deleted"');
+});
+
+it('outside of a sandbox nothing of Reclaim moves it', async () => {
+  await shift('0');
+  const answer = await request(server, {
+    method: 'POST', path: '/v1/sandbox/clock', headers: { 'Content-Type': 'application/json', ...asAdmin() }, body: '{"advance":"30d"}',
+  });
+  assertError(answer, 409, 'NOT_A_SANDBOX');
+  for (const args of [['advance', '30d'], ['reset']]) {
+    const { code, stderr } = await run(stage, ['clock', ...args], { database: db });
+    assert.equal(code, 1);
+    assert.match(stderr, /this installation is no sandbox/);
+  }
+  const { json } = await request(server, { path: '/v1/sandbox/clock', headers: asAdmin() });
+  assert.deepEqual([json.sandbox, json.shift_ms], [false, 0]);
+});
+
+it('where customers were deleted before, no sandbox is made', async () => {
+  const gone = await addCustomer(db);
+  assert.equal((await run(stage, ['delete', gone.id], { database: db })).code, 0);
+  await db.query('delete from reclaim.customer_customers where id = $1', [gone.id]);
+  const refused = await run(stage, ['serve'], { database: db, env: { ...env, RECLAIM_SANDBOX: 'on' } });
+  assert.equal(refused.code, 1);
+  assert.match(refused.stderr, /RECLAIM_SANDBOX is on, but customers were deleted in this database/);
+  const { json } = await request(server, { path: '/v1/sandbox/clock', headers: asAdmin() });
+  assert.equal(json.sandbox, false);
 });
 
 it('no setting of a session moves it', async () => {

@@ -220,6 +220,7 @@ describe('the private cluster', () => {
     assert.equal((await request(server, { method: 'POST', path: '/auth/unregister', headers: own, body: '{"password":"demo-password"}' })).status, 200);
     const token = await run(t, ['token', '--role', 'admin', '--ttl', '1h'], { directory });
     const admin = { Authorization: `Bearer ${token.stdout.trim()}` };
+    assert.equal((await request(server, { path: '/v1/sandbox/clock', headers: admin })).json.sandbox, true, 'it is a sandbox');
     for (const number of [102, 103]) assert.equal((await request(server, { method: 'DELETE', path: `/v1/customers/${id('e', number)}`, headers: admin })).status, 200);
     for (const [sql, ...values] of [
       [`delete from reclaim.customer_customers where id = $1`, id('e', 103)], // deleted, and removed

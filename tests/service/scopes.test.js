@@ -56,6 +56,8 @@ const expected = {
   'POST /v1/billing/subscriptions': ['admin', 'billing'],
   'GET /v1/billing/subscriptions/{id}': ['admin', 'read', 'billing'],
   'DELETE /v1/billing/subscriptions/{id}': ['admin', 'billing'],
+  'GET /v1/sandbox/clock': reads,
+  'POST /v1/sandbox/clock': admin,
   'POST /v1/calls': ['admin', 'calls'],
   'GET /v1/calls': ['admin', 'read', 'calls'],
   'GET /v1/calls/{id}': ['admin', 'read', 'calls'],

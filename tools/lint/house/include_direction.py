@@ -11,7 +11,7 @@ from tree import findings
 PLATFORM = {"text", "pg", "cluster", "http", "client"}
 SERVICES = {"credentials", "limits", "work", "mail", "events"}
 ENTRY = {"gate", "api"}
-FEATURES = {"recovery", "customers", "calls", "billing", "erasure"}
+FEATURES = {"recovery", "customers", "calls", "billing", "erasure", "sandbox"}
 
 MAY_INCLUDE = {
     "base": set(),

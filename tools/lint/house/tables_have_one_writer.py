@@ -58,7 +58,9 @@ OTHERS = {
     ("gate_ended", "credentials"): ({"INSERT"}, "what ends a key or a session tells every gate, whoever ends it"),
     ("gate_ended", "customers"): ({"INSERT"}, "a customer or member that is gone is told to every gate in its transaction"),
     ("installation", "customers"): ({"UPDATE"}, "an expiry pass records until when it has deleted"),
+    ("installation", "sandbox"): ({"UPDATE"}, "the clock is a column of the installation"),
     ("mailbox", "customers"): ({"DELETE"}, "a deletion leaves no mail of the customer"),
+    ("reminders", "sandbox"): ({"DELETE"}, "a clock that is set back forgets reminders that are not due any more"),
     ("work_items", "calls"): ({"INSERT", "UPDATE"}, "a hang-up of many customers, or at another's switch, becomes items of its own"),
     ("work_items", "customers"): ({"INSERT", "UPDATE", "DELETE"}, "work for many customers is one statement; a redrive revives theirs"),
 }
