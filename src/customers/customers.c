@@ -29,11 +29,14 @@ struct pool *customers_pool(struct customers *context, enum lane lane)
 struct actor actor_of(struct request *rq, const struct caller *caller)
 {
     const char *id = caller->by_key ? caller->key_id : caller->user_id;
+    enum language language;
+    bool speaks = !caller->admin && !language_asked(rq->accept_language, &language);
     return (struct actor){.kind = caller->admin    ? "admin"
                                   : caller->by_key ? "key"
                                                    : "owner",
                           .id = *id ? id : NULL,
-                          .correlation_id = rq->correlation_id};
+                          .correlation_id = rq->correlation_id,
+                          .language = speaks ? language_tag(language) : NULL};
 }
 
 const struct digest *customers_last_mail_key(const struct customers *context)

@@ -56,7 +56,7 @@ enum err customer_change(struct pg *pg, const char *customer_id, enum customer_e
     struct pg_call call = {.ask = &customer_make_change,
                            .args = {pg_text(customer_id), pg_text(event_action(event)), pg_text(actor->kind),
                                     pg_text_or_null(actor->id), pg_text_or_null(actor->correlation_id),
-                                    pg_text_or_null(reason)}};
+                                    pg_text_or_null(reason), pg_text(actor->language ? actor->language : "")}};
     struct str brief = arena_printf(arena, "{\"id\":\"%s\",\"status\":\"%s\"}", customer_id,
                                     state_name(event == CUSTOMER_FREEZES ? STATE_FROZEN : STATE_ACTIVE));
     *ret = (struct changed){.outcome = CHANGE_UNKNOWN};

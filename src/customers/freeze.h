@@ -12,6 +12,7 @@ struct actor {
     const char *kind;           /* "owner", "key", "admin", "operator" (at the command line), "system" */
     const char *id;             /* a user's or a key's UUID; NULL for none */
     const char *correlation_id; /* NULL for none */
+    const char *language;       /* of the person who asked for their own customer; NULL when not known */
 };
 
 struct changed {

@@ -1,35 +1,54 @@
 #include "customers/mails.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "customers/customers.h"
 #include "customers/last_mail.h"
 #include "customers/sign_in_codes.h"
 #include "customers/statements.h"
 
-static void add_paragraph(struct mail *mail, const char *text, const char *when)
+#define TO_ACCOUNT .page = "/account", .open = TEXT_MAIL_ACCOUNT_OPEN, .button = TEXT_MAIL_ACCOUNT_BUTTON
+
+static const struct mail_words words[] = {
+    [CUSTOMER_MAIL_FROZEN] = {.subject = TEXT_MAIL_FROZEN_SUBJECT,
+                              .paragraphs = {TEXT_MAIL_FROZEN_WHAT, TEXT_MAIL_FROZEN_UNTIL, TEXT_MAIL_FROZEN_BACK},
+                              .count = 3,
+                              TO_ACCOUNT},
+    [CUSTOMER_MAIL_MOVED] = {.subject = TEXT_MAIL_MOVED_SUBJECT,
+                             .paragraphs = {TEXT_MAIL_MOVED_DATE, TEXT_MAIL_RECOVER_BEFORE},
+                             .count = 2,
+                             TO_ACCOUNT},
+    [CUSTOMER_MAIL_RECOVERED] = {.subject = TEXT_MAIL_RECOVERED_SUBJECT,
+                                 .paragraphs = {TEXT_MAIL_RECOVERED_WHAT, TEXT_MAIL_RECOVERED_WARNING},
+                                 .count = 2,
+                                 TO_ACCOUNT},
+    [CUSTOMER_MAIL_REMINDER] = {.subject = TEXT_MAIL_REMINDER_SUBJECT,
+                                .paragraphs = {TEXT_MAIL_REMINDER_DATE, TEXT_MAIL_RECOVER_BEFORE},
+                                .count = 2,
+                                TO_ACCOUNT},
+    [CUSTOMER_MAIL_DELETED] = {.subject = TEXT_MAIL_DELETED_SUBJECT,
+                               .paragraphs = {TEXT_MAIL_DELETED_WHAT, TEXT_MAIL_DELETED_ADDRESS},
+                               .count = 2},
+};
+
+/* After an administrator's freeze: signing in does not help, so there is no link. */
+static struct mail_words by_admin(enum customer_mail kind)
 {
-    char filled[512];
-    const char *at = strstr(text, WHEN);
-    if (at) {
-        (void)snprintf(filled, sizeof filled, "%.*s%s%s", (int)(at - text), text, when, at + sizeof WHEN - 1);
-        text = filled;
+    struct mail_words w = words[kind];
+    if (kind == CUSTOMER_MAIL_FROZEN)
+        w.paragraphs[0] = TEXT_MAIL_FROZEN_BY_ADMIN;
+    if (kind == CUSTOMER_MAIL_FROZEN || kind == CUSTOMER_MAIL_MOVED || kind == CUSTOMER_MAIL_REMINDER) {
+        w.paragraphs[w.count - 1] = TEXT_MAIL_ASK_ADMINISTRATOR;
+        w.page = NULL;
     }
-    mail_add_paragraph(mail, text);
+    return w;
 }
 
-void customer_mail_write(enum customer_mail kind, const char *customer_id, const char *when, bool by_admin,
-                         struct mail *ret)
+void customer_mail_write(const struct mail_design *design, const struct customer_letter *letter, struct mail *ret)
 {
-    const struct customer_text *text = customer_text_of(kind);
-    const char *const *paragraphs =
-        by_admin && text->paragraphs_by_admin[0] ? text->paragraphs_by_admin : text->paragraphs;
-    mail_begin(ret, text->subject);
-    memcpy(ret->reference, customer_id, sizeof ret->reference);
-    for (size_t i = 0; i < MAIL_PARAGRAPHS_MAX && paragraphs[i]; i++)
-        add_paragraph(ret, paragraphs[i], when);
-    mail_end(ret);
+    struct mail_words w = letter->by_admin ? by_admin(letter->kind) : words[letter->kind];
+    w.template = "notice";
+    w.heading = w.subject;
+    mail_write(ret, design, letter->language, &w, letter->customer_id, NULL,
+               json_pack("{s:o}", "when", mail_date(design, letter->language, letter->when)));
 }
 
 /* Composing them from the payload of a work item */
@@ -69,43 +88,58 @@ static const char *customer_id_of(const json_t *payload)
     return json_string_value(json_object_get(payload, "customer_id"));
 }
 
-static enum err compose_change(struct pg *pg, const json_t *payload, enum customer_mail kind, enum customer_state state,
-                               int64_t deadline_ns, struct mail *ret)
+/* The customer's own, then that of the request which changed it. */
+static enum language language_of(const struct mail_design *design, struct str customers, const json_t *payload)
 {
+    struct str asked;
+    enum language language;
+    if (customers.at && !language_parse(customers, &language))
+        return language;
+    return mail_language(design, json_get_str(payload, "language", &asked) ? (struct str){NULL, 0} : asked);
+}
+
+static enum err compose_change(const struct customers *context, struct pg *pg, const json_t *payload,
+                               enum customer_mail kind, enum customer_state state, int64_t deadline_ns,
+                               struct mail *ret)
+{
+    const struct mail_design *design = post_design(context->post);
     struct pg_call row;
     enum err e = read_change(pg, payload, state, deadline_ns, &row);
     if (e)
         return e;
-    customer_mail_write(kind, customer_id_of(payload), pg_get(&row, 0, 2).at, is_by_admin(&row), ret);
+    customer_mail_write(design,
+                        &(struct customer_letter){.kind = kind,
+                                                  .customer_id = customer_id_of(payload),
+                                                  .language = language_of(design, pg_get(&row, 0, 4), payload),
+                                                  .when = pg_get(&row, 0, 2),
+                                                  .by_admin = is_by_admin(&row)},
+                        ret);
     return set_recipient(pg_get(&row, 0, 1), ret) ? OK : ERR_MISSING;
 }
 
 static enum err compose_frozen(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                struct mail *ret)
 {
-    (void)context;
-    return compose_change(pg, payload, CUSTOMER_MAIL_FROZEN, STATE_FROZEN, deadline_ns, ret);
+    return compose_change(context, pg, payload, CUSTOMER_MAIL_FROZEN, STATE_FROZEN, deadline_ns, ret);
 }
 
 static enum err compose_moved(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                               struct mail *ret)
 {
-    (void)context;
-    return compose_change(pg, payload, CUSTOMER_MAIL_MOVED, STATE_FROZEN, deadline_ns, ret);
+    return compose_change(context, pg, payload, CUSTOMER_MAIL_MOVED, STATE_FROZEN, deadline_ns, ret);
 }
 
 static enum err compose_recovered(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                   struct mail *ret)
 {
-    (void)context;
-    return compose_change(pg, payload, CUSTOMER_MAIL_RECOVERED, STATE_ACTIVE, deadline_ns, ret);
+    return compose_change(context, pg, payload, CUSTOMER_MAIL_RECOVERED, STATE_ACTIVE, deadline_ns, ret);
 }
 
 /* For one schedule only: a customer that was frozen again has another. */
 static enum err compose_reminder(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                  struct mail *ret)
 {
-    (void)context;
+    const struct mail_design *design = post_design(((const struct customers *)context)->post);
     struct str id, scheduled;
     if (read_customer_id(payload, &id) || json_get_str(payload, "scheduled", &scheduled))
         return ERR_INPUT;
@@ -113,7 +147,13 @@ static enum err compose_reminder(void *context, struct pg *pg, const json_t *pay
     enum err e = pg_ask(pg, &row, deadline_ns);
     if (e || row.rows == 0)
         return e ? e : ERR_MISSING;
-    customer_mail_write(CUSTOMER_MAIL_REMINDER, id.at, pg_get(&row, 0, 1).at, is_by_admin(&row), ret);
+    customer_mail_write(design,
+                        &(struct customer_letter){.kind = CUSTOMER_MAIL_REMINDER,
+                                                  .customer_id = id.at,
+                                                  .language = language_of(design, pg_get(&row, 0, 4), payload),
+                                                  .when = pg_get(&row, 0, 1),
+                                                  .by_admin = is_by_admin(&row)},
+                        ret);
     ret->expires_us = pg_get_i64(&row, 0, 2);
     return set_recipient(pg_get(&row, 0, 0), ret) ? OK : ERR_MISSING;
 }
@@ -122,12 +162,20 @@ static enum err compose_reminder(void *context, struct pg *pg, const json_t *pay
 static enum err compose_last_mail(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                   struct mail *ret)
 {
-    (void)pg, (void)deadline_ns;
     const struct customers *customers = context;
+    const struct mail_design *design = post_design(customers->post);
     struct str id, sealed;
     if (read_customer_id(payload, &id) || json_get_str(payload, "sealed", &sealed))
         return ERR_INPUT;
-    customer_mail_write(CUSTOMER_MAIL_DELETED, id.at, "", false, ret);
+    struct pg_call found = {.ask = &customer_read_language, .args = {pg_text(id.at)}};
+    enum err e = pg_ask(pg, &found, deadline_ns);
+    if (e)
+        return e;
+    customer_mail_write(design,
+                        &(struct customer_letter){.kind = CUSTOMER_MAIL_DELETED,
+                                                  .customer_id = id.at,
+                                                  .language = language_of(design, pg_get(&found, 0, 0), payload)},
+                        ret);
     return last_mail_open(customers->last_mail_key, id, sealed, ret->to);
 }
 

@@ -4,12 +4,25 @@
 #define CUSTOMERS_MAILS_H
 
 #include "customers/state.h"
-#include "customers/texts.h"
 #include "mail/mail.h"
 
-/* Subject and text, from texts.c; the caller sets the recipient. `when` is like "18 March 2026, 12:00 UTC". After a freeze by an
- * administrator the person cannot recover the account. */
-void customer_mail_write(enum customer_mail kind, const char *customer_id, const char *when, bool by_admin,
-                         struct mail *ret);
+enum customer_mail {
+    CUSTOMER_MAIL_FROZEN,
+    CUSTOMER_MAIL_MOVED, /* the deletion has another date, after a legal hold */
+    CUSTOMER_MAIL_RECOVERED,
+    CUSTOMER_MAIL_REMINDER,
+    CUSTOMER_MAIL_DELETED, /* the last mail */
+};
+
+struct customer_letter {
+    enum customer_mail kind;
+    const char *customer_id;
+    enum language language;
+    struct str when; /* of the deletion, RFC 3339; absent: not said */
+    bool by_admin;   /* an administrator froze it: the person cannot recover the account */
+};
+
+/* The caller sets the recipient. */
+void customer_mail_write(const struct mail_design *design, const struct customer_letter *letter, struct mail *ret);
 
 #endif

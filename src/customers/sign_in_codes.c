@@ -6,7 +6,6 @@
 
 #include <stdio.h>
 
-#include "api/code_mail.h"
 #include "api/db_request.h"
 #include "api/fields.h"
 #include "base/clock.h"
@@ -15,7 +14,6 @@
 #include "base/metrics.h"
 #include "base/random.h"
 #include "customers/decoy.h"
-#include "customers/texts.h"
 #include "limits/headers.h"
 
 #define CODE_LIFE_S 300
@@ -94,6 +92,7 @@ struct code_request {
     struct customers *context;
     struct request *rq;
     struct str email;
+    enum language language; /* of the mail */
     const char *outcome;
 };
 
@@ -125,6 +124,8 @@ void sign_in_code_handle(struct request *rq)
         return;
     c->context = context;
     c->rq = rq;
+    c->language =
+        language_choose(request_header(rq, "Accept-Language"), mail_language(post_design(context->post), STR("")));
     if (!read_body(c))
         return;
     c->ticket.decided = limits_decided;
@@ -208,15 +209,23 @@ static enum err store_and_mail(struct code_request *c, struct pg *pg, const char
     struct code_salt salt = code_salt_new();
     struct code code = code_derive(context->code_keys, &shape, &salt, user_id);
     struct digest hash = code_hash(context->code_keys, &salt, &code);
-    char salt_hex[2 * CODE_SALT_LEN + 1], hash_hex[DIGEST_HEX_LEN + 1], email_hash[DIGEST_HEX_LEN + 1], payload[256];
+    char salt_hex[2 * CODE_SALT_LEN + 1], hash_hex[DIGEST_HEX_LEN + 1], email_hash[DIGEST_HEX_LEN + 1], payload[320];
     code_salt_hex(&salt, salt_hex);
     digest_hex(&hash, hash_hex);
     hash_email(context, c->email, email_hash);
     (void)snprintf(payload, sizeof payload,
-                   "{\"template\":\"sign-in-code\",\"user_id\":\"%s\",\"salt\":\"%s\",\"correlation_id\":\"%s\"}",
-                   user_id, salt_hex, c->rq->correlation_id);
+                   "{\"template\":\"sign-in-code\",\"user_id\":\"%s\",\"salt\":\"%s\",\"correlation_id\":\"%s\","
+                   "\"language\":\"%s\"}",
+                   user_id, salt_hex, c->rq->correlation_id, language_tag(c->language));
     AUTO(mail) struct mail mail;
-    sign_in_code_mail_write(&code, CODE_LIFE_S / 60, c->rq->correlation_id, &mail);
+    code_mail_write(&sign_in_code_words,
+                    &(struct code_letter){.design = post_design(context->post),
+                                          .language = c->language,
+                                          .shape = &shape,
+                                          .code = &code,
+                                          .minutes = CODE_LIFE_S / 60,
+                                          .reference = c->rq->correlation_id},
+                    &mail);
     mail.expires_us = clock_installation_us() + CODE_LIFE_S * INT64_C(1000000);
     (void)snprintf(mail.to, sizeof mail.to, "%.*s", STR_ARGS(c->email));
     secret_wipe(&code, sizeof code);
@@ -327,10 +336,16 @@ enum err sign_in_code_spend(const struct code_proof *proof, struct pg *pg, const
 
 /* --- the mail --- */
 
-void sign_in_code_mail_write(const struct code *code, int minutes, const char *reference, struct mail *ret)
-{
-    code_mail_lay_out(&sign_in_code_text, &shape, code, minutes, reference, ret);
-}
+const struct code_mail sign_in_code_words = {
+    .subject = TEXT_MAIL_SIGN_IN_SUBJECT,
+    .opening = TEXT_MAIL_SIGN_IN_OPENING,
+    .life_one = TEXT_MAIL_SIGN_IN_LIFE_ONE,
+    .life_other = TEXT_MAIL_SIGN_IN_LIFE_OTHER,
+    .warning = TEXT_MAIL_SIGN_IN_WARNING,
+    .page = "/account",
+    .open = TEXT_MAIL_SIGN_IN_OPEN,
+    .button = TEXT_MAIL_SIGN_IN_BUTTON,
+};
 
 enum err sign_in_code_mail_compose(void *customers, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                    struct mail *ret)
@@ -343,5 +358,6 @@ enum err sign_in_code_mail_compose(void *customers, struct pg *pg, const json_t 
     struct pg_call found = {.ask = &read_mail, .args = {pg_text(p.user_id.at), pg_text(p.salt_hex.at)}};
     if ((e = pg_ask(pg, &found, deadline_ns)))
         return e;
-    return code_mail_compose(&sign_in_code_text, context->code_keys, &shape, &p, &found, ret);
+    return code_mail_compose(&sign_in_code_words, context->code_keys, post_design(context->post), &shape, &p, &found,
+                             ret);
 }

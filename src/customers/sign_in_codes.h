@@ -2,7 +2,7 @@
 #ifndef CUSTOMERS_SIGN_IN_CODES_H
 #define CUSTOMERS_SIGN_IN_CODES_H
 
-#include "credentials/codes.h"
+#include "api/code_mail.h"
 #include "customers/customers.h"
 #include "customers/sessions.h"
 
@@ -19,8 +19,7 @@ enum err sign_in_code_use(const struct code_proof *proof, struct pg *pg, struct 
 enum err sign_in_code_spend(const struct code_proof *proof, struct pg *pg, const char *user_id,
                             bool *ret_right) MUST_CHECK;
 
-/* The mail; the caller sets the recipient. */
-void sign_in_code_mail_write(const struct code *code, int minutes, const char *reference, struct mail *ret);
+extern const struct code_mail sign_in_code_words;
 /* mail_template.compose of "sign-in-code", for an item that was taken over. */
 enum err sign_in_code_mail_compose(void *customers, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                    struct mail *ret);

@@ -6,9 +6,6 @@
 #include "customers/customers.h"
 #include "pg/lock_ids.h"
 
-/* For people: "18 March 2026, 12:00 UTC". */
-#define FOR_PEOPLE(time) "pg_catalog.to_char((" time ") AT TIME ZONE 'UTC', 'FMDD FMMonth YYYY, HH24:MI \"UTC\"')"
-
 const struct statement customer_take_turn = {
     .name = "customer_take_turn",
     .sql = "SELECT pg_catalog.pg_advisory_xact_lock(" LOCK_CLASS_CUSTOMER
@@ -17,11 +14,14 @@ const struct statement customer_take_turn = {
     .columns = "turn:bool",
 };
 
+/* The language is for the mail that follows (reclaim.customer_consequences); arguments are evaluated before the call. */
 const struct statement customer_make_change = {
     .name = "customer_make_change",
     .sql = "SELECT c.outcome, coalesce(c.object, '') AS object"
-           " FROM reclaim.customer_change($1::uuid, $2, $3, $4::uuid, $5::uuid, $6) AS c",
-    .params = 6,
+           " FROM reclaim.customer_change($1::uuid, CASE WHEN pg_catalog.set_config('reclaim.language', $7, true) IS "
+           "NOT NULL"
+           " THEN $2 END, $3, $4::uuid, $5::uuid, $6) AS c",
+    .params = 7,
     .columns = "outcome:text object:text",
 };
 
@@ -66,27 +66,32 @@ const struct statement customers_list = {
 
 const struct statement customer_read_mail = {
     .name = "customer_read_mail",
-    .sql =
-        "SELECT c.status::text AS status, " CUSTOMER_ADDRESS " AS email,"
-        " coalesce(" FOR_PEOPLE(
-            "c.deletion_effective_at") ", '') AS effective,"
-                                       " coalesce(c.frozen_by, '')::text AS frozen_by FROM reclaim.customer_customers c"
-                                       " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid",
+    .sql = "SELECT c.status::text AS status, " CUSTOMER_ADDRESS " AS email,"
+           " coalesce(reclaim.rfc3339(c.deletion_effective_at), '') AS effective,"
+           " coalesce(c.frozen_by, '')::text AS frozen_by, coalesce(reclaim.customer_language(c.id), '') AS language"
+           " FROM reclaim.customer_customers c"
+           " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid",
     .params = 1,
-    .columns = "status:text email:text effective:text frozen_by:text",
+    .columns = "status:text email:text effective:text frozen_by:text language:text",
 };
 
 const struct statement customer_read_reminder = {
     .name = "customer_read_reminder",
-    .sql = "SELECT " CUSTOMER_ADDRESS " AS email, " FOR_PEOPLE(
-        "c.deletion_effective_at") " AS effective,"
-                                   " (extract(epoch FROM c.deletion_effective_at) * 1000000)::int8 AS expires_us,"
-                                   " coalesce(c.frozen_by, '')::text AS frozen_by FROM reclaim.customer_customers c"
-                                   " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid AND "
-                                   "c.status = 'frozen'"
-                                   " AND c.hold_at IS NULL AND c.tm_deletion_scheduled = $2::text::timestamptz",
+    .sql = "SELECT " CUSTOMER_ADDRESS " AS email, reclaim.rfc3339(c.deletion_effective_at) AS effective,"
+           " (extract(epoch FROM c.deletion_effective_at) * 1000000)::int8 AS expires_us,"
+           " coalesce(c.frozen_by, '')::text AS frozen_by, coalesce(reclaim.customer_language(c.id), '') AS language"
+           " FROM reclaim.customer_customers c"
+           " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid AND c.status = 'frozen'"
+           " AND c.hold_at IS NULL AND c.tm_deletion_scheduled = $2::text::timestamptz",
     .params = 2,
-    .columns = "email:text effective:text expires_us:int8 frozen_by:text",
+    .columns = "email:text effective:text expires_us:int8 frozen_by:text language:text",
+};
+
+const struct statement customer_read_language = {
+    .name = "customer_read_language",
+    .sql = "SELECT coalesce(reclaim.customer_language($1::uuid), '') AS language",
+    .params = 1,
+    .columns = "language:text",
 };
 
 /* Hours, not days: those of a session's time zone are not all as long. */
@@ -136,5 +141,6 @@ const struct statement *const customers_statements[] = {
     &anonymise_read,         &anonymise_clear,      &columns_list,
     &columns_check,          &column_decide,        &customers_read_frozen_again,
     &own_session_read,
+    &customer_read_language,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

@@ -9,7 +9,7 @@
 
 extern const struct statement customer_take_turn; /* $1 id: before its row, so that call set-ups do not starve it */
 extern const struct statement
-    customer_make_change; /* $1 id $2 change $3 actor $4 actor id $5 correlation $6 reason → outcome object */
+    customer_make_change; /* $1 id $2 change $3 actor $4 actor id $5 correlation $6 reason $7 language, or "" → outcome object */
 extern const struct statement customers_sweep_notes; /* → swept */
 extern const struct statement anonymise_read;        /* $1 id → status email */
 extern const struct statement anonymise_clear;       /* $1 ids $2 sealed $3 owners → cleared */
@@ -18,9 +18,11 @@ extern const struct statement
 extern const struct statement customer_show; /* $1 id → object */
 /* $1 status or null, $2 held, $3 text or null, $4 after or null, $5 limit → id object */
 extern const struct statement customers_list;
-extern const struct statement customer_read_mail;     /* $1 id → status email effective frozen_by */
-extern const struct statement customer_read_reminder; /* $1 id, $2 schedule → email effective expires_us frozen_by */
-extern const struct statement customers_prune_log;    /* $1 retention in ms */
+extern const struct statement customer_read_mail; /* $1 id → status email effective frozen_by language */
+extern const struct statement
+    customer_read_reminder; /* $1 id, $2 schedule → email effective expires_us frozen_by language */
+extern const struct statement customer_read_language;      /* $1 id → language */
+extern const struct statement customers_prune_log;         /* $1 retention in ms */
 extern const struct statement customers_read_frozen_again; /* → customers */
 /* $1 normalised address → id (null: unknown) hash may_sign_in second_factor (null: cannot be read) */
 extern const struct statement login_find_user;

@@ -85,5 +85,6 @@ void authenticate_guarded(struct request *rq)
         return;
     }
     rq->body = body;
+    rq->accept_language = request_header(rq, "Accept-Language"); /* the handler may run on another thread */
     authenticate(route->authenticator, &q);
 }

@@ -59,6 +59,8 @@ struct str forward_header(const struct forward *f, const char *name)
         return f->authorization;
     if (strcasecmp(name, "X-Reclaim-Customer") == 0)
         return str_of(f->customer);
+    if (strcasecmp(name, "Accept-Language") == 0)
+        return str_of(f->language);
     return (struct str){NULL, 0};
 }
 

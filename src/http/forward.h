@@ -19,6 +19,7 @@ struct forward {
     struct str body;      /* in the request's arena */
     const char *bearer;   /* for Authorization; NULL: none */
     const char *customer; /* for X-Reclaim-Customer; NULL: none */
+    const char *language; /* for Accept-Language; NULL: none */
     /* Called when the endpoint has answered, on its thread, with the answer in rq->reply. Replaces the reply, its status
      * included, and returns true; or calls request_forward() again and returns false. An answer that may still be replaced
      * while it is held has two versions: then it is called for each, must not forward, and must not free what the second

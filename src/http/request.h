@@ -53,6 +53,7 @@ struct request {
     struct ip client;                      /* as seen by trusted proxies; never logged or stored in clear */
     char correlation_id[37];               /* the caller's, or generated */
     int64_t arrived_ns;                    /* when the last byte of the body was read */
+    struct str accept_language;            /* the header's value, where authentication was needed; absent: none */
     bool wants_problem;                    /* errors as application/problem+json */
     int64_t not_before_ns;                 /* the reply is not sent before; 0: no limit */
     struct hold hold;

@@ -1,38 +1,130 @@
-/* What the mails of all features have in common: plain text and HTML with the same content, and the reference below. */
+/* A mail from the sentences and the template of its kind, and from a work item's payload. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/digest.h"
-#include "text/html.h"
+#include "mail/design.h"
 #include "mail/inside.h"
 
-void mail_begin(struct mail *mail, const char *subject)
+/* Sentences come from files: a control character in one could end a header. A subject too long ends with a whole character. */
+static void set_subject(struct mail *mail, struct str text)
 {
-    *mail = (struct mail){.subject = subject, .text = buf_new(MAIL_BYTES_MAX), .html = buf_new(MAIL_BYTES_MAX)};
-    buf_addf(&mail->html,
-             "<!doctype html>\r\n<html lang=\"en\">\r\n<head><meta charset=\"utf-8\"><title>%s</title></head>\r\n"
-             "<body style=\"font-family:sans-serif;font-size:16px;line-height:1.5;color:#222;background:#fff\">\r\n",
-             subject);
+    size_t len = 0, next;
+    while (len < text.len && (next = str_utf8_len((struct str){text.at + len, text.len - len})) &&
+           len + next <= MAIL_SUBJECT_MAX) {
+        for (size_t i = 0; i < next; i++)
+            mail->subject[len + i] = (unsigned char)text.at[len + i] < ' ' ? ' ' : text.at[len + i];
+        len += next;
+    }
+    mail->subject[len] = 0;
 }
 
-void mail_add_escaped(struct mail *mail, const char *text)
+static void set_text(json_t *values, const char *name, struct str text)
 {
-    html_add_text(&mail->html, str_of(text));
+    json_object_set_new(values, name, text.at ? json_stringn(text.at, text.len) : json_null());
 }
 
-void mail_add_paragraph(struct mail *mail, const char *text)
+static void set_sentence(const struct reader *reader, json_t *values, const char *name, enum text id)
 {
-    buf_addf(&mail->text, "%s\r\n\r\n", text);
-    buf_addz(&mail->html, "<p>");
-    mail_add_escaped(mail, text);
-    buf_addz(&mail->html, "</p>\r\n");
+    AUTO(buf) struct buf plain = buf_new(MAIL_BYTES_MAX);
+    text_fill_sentence(reader, id, values, &plain);
+    set_text(values, name, buf_str(&plain));
 }
 
-void mail_end(struct mail *mail)
+/* As HTML, for {{raw name}}. */
+static json_t *marked_sentence(const struct reader *reader, const json_t *values, enum text id)
 {
-    buf_addf(&mail->text, "Reference: %s\r\n", mail->reference);
-    buf_addz(&mail->html, "<p style=\"color:#666;font-size:13px\">Reference: ");
-    mail_add_escaped(mail, mail->reference);
-    buf_addz(&mail->html, "</p>\r\n</body>\r\n</html>\r\n");
+    AUTO(buf) struct buf html = buf_new(MAIL_BYTES_MAX);
+    template_fill_sentence(reader, id, values, &html);
+    struct str text = buf_str(&html);
+    return text.at ? json_stringn(text.at, text.len) : json_string("");
+}
+
+static void set_url(const struct mail_design *design, const struct mail_words *words, const char *code, json_t *values)
+{
+    if (!design->public_url || !words->page)
+        return;
+    AUTO(buf) struct buf url = buf_new(MAIL_BYTES_MAX);
+    buf_addf(&url, "%s%s%s%s", design->public_url, words->page, code ? "#" : "", code ? code : "");
+    set_text(values, "url", buf_str(&url));
+}
+
+static void set_values(const struct mail_design *design, const struct reader *reader, const struct mail_words *words,
+                       const struct mail *mail, const char *code, json_t *values)
+{
+    set_text(values, "lang", str_of(language_tag(reader->language)));
+    set_text(values, "brand", str_of(design->brand_name));
+    set_text(values, "accent", str_of(design->colors.accent));
+    set_text(values, "on_accent", str_of(design->colors.on_accent));
+    set_text(values, "code", str_of(code));
+    set_text(values, "subject", str_of(mail->subject));
+    set_url(design, words, code, values);
+    set_sentence(reader, values, "heading", words->heading);
+    if (json_object_get(values, "url"))
+        set_sentence(reader, values, "button", words->button);
+    json_t *paragraphs = json_array();
+    for (size_t i = 0; i < words->count; i++)
+        json_array_append_new(paragraphs, marked_sentence(reader, values, words->paragraphs[i]));
+    json_object_set_new(values, "paragraphs", paragraphs);
+    set_text(values, "reference", str_of(mail->reference));
+}
+
+static void add_line(struct buf *out, const struct reader *reader, enum text id, const json_t *values)
+{
+    text_fill_sentence(reader, id, values, out);
+    buf_addz(out, "\r\n\r\n");
+}
+
+static void write_text(struct mail *mail, const struct reader *reader, const struct mail_words *words, const char *code,
+                       const json_t *values)
+{
+    struct buf *out = &mail->text;
+    bool links = json_object_get(values, "url") != NULL;
+    if (code) {
+        add_line(out, reader, words->heading, values);
+        buf_addf(out, "    %s\r\n\r\n", code);
+    }
+    if (code && links)
+        add_line(out, reader, words->open, values);
+    for (size_t i = 0; i < words->count; i++)
+        add_line(out, reader, words->paragraphs[i], values);
+    if (!code && links)
+        add_line(out, reader, words->open, values);
+    text_fill_sentence(reader, TEXT_MAIL_REFERENCE, values, out);
+    buf_addz(out, "\r\n");
+}
+
+/* Values and what was made of them hold codes. */
+static void wipe_texts(json_t *value)
+{
+    const char *key;
+    json_t *one;
+    size_t i;
+    if (json_is_string(value))
+        secret_wipe((char *)(uintptr_t)json_string_value(value), json_string_length(value));
+    json_object_foreach(value, key, one) wipe_texts(one);
+    json_array_foreach(value, i, one) wipe_texts(one);
+}
+
+void mail_write(struct mail *mail, const struct mail_design *design, enum language language,
+                const struct mail_words *words, const char *reference, const char *code, json_t *values)
+{
+    const struct reader reader = {.sentences = design->sentences, .language = language};
+    AUTO(json) json_t *all = values ? values : json_object();
+    *mail = (struct mail){.text = buf_new(MAIL_BYTES_MAX), .html = buf_new(MAIL_BYTES_MAX)};
+    (void)snprintf(mail->reference, sizeof mail->reference, "%s", reference);
+    if (!all) { /* what is not whole is not sent */
+        mail->text.failed = mail->html.failed = ERR_MEMORY;
+        return;
+    }
+    AUTO(buf) struct buf subject = buf_new(MAIL_BYTES_MAX);
+    text_fill_sentence(&reader, words->subject, all, &subject);
+    set_subject(mail, buf_str(&subject));
+    set_values(design, &reader, words, mail, code, all);
+    write_text(mail, &reader, words, code, all);
+    json_object_set_new(all, "reference", marked_sentence(&reader, all, TEXT_MAIL_REFERENCE));
+    template_fill(mail_design_template(design, words->template), &reader, all, &mail->html);
+    wipe_texts(all);
 }
 
 static void wipe(struct buf *b)

@@ -51,6 +51,7 @@ struct post {
     struct mail_from from;
     struct provider providers[PROVIDERS_MAX];
     size_t count;
+    const struct mail_design *design;
     struct mail_templates features[MAIL_FEATURES_MAX];
     int64_t try_ns, pause_ns;
     struct work_kind kind;

@@ -20,25 +20,55 @@
 #define MAIL_MAIL_H
 
 #include "base/json.h"
+#include "text/sentences.h"
 #include "work/work.h"
 
 #define MAIL_ADDRESS_MAX 255
 #define MAIL_NAME_MAX 200
+#define MAIL_SUBJECT_MAX 255
 
 /* A mail, as a feature composed it. Its bytes hold codes and addresses: mail_free() wipes them. */
 struct mail {
     char to[MAIL_ADDRESS_MAX + 1];
-    char reference[37];    /* the correlation id, or the customer's */
-    int64_t expires_us;    /* by clock_installation_us(); not sent from then on; 0: never */
-    const char *subject;   /* ASCII, a constant */
-    struct buf text, html; /* the same content twice */
+    char reference[37];                 /* the correlation id, or the customer's */
+    int64_t expires_us;                 /* by clock_installation_us(); not sent from then on; 0: never */
+    char subject[MAIL_SUBJECT_MAX + 1]; /* UTF-8 */
+    struct buf text, html;              /* the same content twice */
 };
 
-/* Composing. `to`, `reference` and `expires_us` are set by the caller, the reference before mail_end(). */
-void mail_begin(struct mail *mail, const char *subject);      /* opens the HTML */
-void mail_add_paragraph(struct mail *mail, const char *text); /* to both, escaped in the HTML */
-void mail_add_escaped(struct mail *mail, const char *text);   /* to the HTML only */
-void mail_end(struct mail *mail);                             /* the reference, and the end of the HTML */
+/* How mails look and whose they are; immutable. Their sentences are the section [mail] of web/texts, their HTML the templates
+ * of web/templates/mail. */
+struct mail_design;
+struct mail_design_config {
+    const struct sentences *sentences; /* must outlive the design */
+    enum language language;            /* of readers whose language is not known */
+    const char *brand_name, *brand_color;
+    const char *public_url;   /* of the pages that mails link to; NULL: no links */
+    const char *texts_folder; /* whose templates/mail/NAME.html replace those built in; NULL: none */
+};
+/* ERR_INPUT with a sentence. Texts are copied. */
+enum err mail_design_new(const struct mail_design_config *config, struct mail_design **ret, struct why *why) MUST_CHECK;
+void mail_design_free(struct mail_design *design);
+/* The language with this tag, or the default. */
+enum language mail_language(const struct mail_design *design, struct str tag);
+/* RFC 3339 text as a date for the sentences: "15 December 2026, 14:32 UTC". A new reference. */
+json_t *mail_date(const struct mail_design *design, enum language language, struct str rfc3339) MUST_CHECK;
+
+/* What a mail says, in the order of its text: the heading and the code of mails with one, paragraphs, the link. */
+#define MAIL_PARAGRAPHS_MAX 4
+struct mail_words {
+    const char *template; /* "code" or "notice" */
+    enum text subject, heading;
+    enum text paragraphs[MAIL_PARAGRAPHS_MAX];
+    size_t count;
+    const char *page;       /* "/account"; NULL: no link */
+    enum text open, button; /* of the link: a line of the text with {url}, and the button in the HTML */
+};
+
+/* Composes text and HTML; `to` and `expires_us` are set by the caller. `values` fill the sentences' placeholders: its texts are
+ * wiped and the reference is dropped; NULL: none. `code` may be NULL; it stands in the link after the `#`. */
+void mail_write(struct mail *mail, const struct mail_design *design, enum language language,
+                const struct mail_words *words, const char *reference, const char *code, json_t *values);
 void mail_free(struct mail *mail);
 void mail_cleanup(struct mail *mail); /* for AUTO(mail) */
 
@@ -94,6 +124,7 @@ struct mail_settings {
     const char *smtp_url;
     bool mailbox; /* without any of them: the table reclaim.mailbox, for demonstrations */
 
+    const struct mail_design *design;                  /* must outlive the post */
     struct mail_templates features[MAIL_FEATURES_MAX]; /* for items that are taken over; must outlive the post */
 
     int64_t try_ns, pause_ns; /* 0: 10 s, and 1 s before a provider's second try, twice that before its third */
@@ -106,7 +137,8 @@ enum err post_new(const struct mail_settings *settings, struct post **ret, struc
 void post_free(struct post *post);                          /* after pool_stop and work_free */
 const struct work_kind *post_kind(const struct post *post); /* for the engine's table */
 extern const struct work_kind mail_for_others;              /* a name only, for processes without an engine */
-bool post_has_provider(const struct post *post);            /* false: nothing is configured, mails cannot be promised */
+const struct mail_design *post_design(const struct post *post);
+bool post_has_provider(const struct post *post); /* false: nothing is configured, mails cannot be promised */
 
 /* Takes the mail's bytes over unless it returns NULL. */
 struct work_item *mail_promise(struct post *post, struct engine *engine, const char *payload, struct mail *mail,

@@ -25,7 +25,7 @@ static void add_encoded(struct buf *out, struct str text)
         while ((next = str_utf8_len((struct str){text.at + len, text.len - len})) && len + next <= ENCODED_WORD_BYTES)
             len += next;
         if (len == 0)
-            return; /* not UTF-8: mail_from_parse() refuses that */
+            return; /* not UTF-8: mail_from_parse() and mail_write() refuse that */
         char word[sodium_base64_ENCODED_LEN(ENCODED_WORD_BYTES, sodium_base64_VARIANT_ORIGINAL)];
         sodium_bin2base64(word, sizeof word, (const unsigned char *)text.at, len, sodium_base64_VARIANT_ORIGINAL);
         text = (struct str){text.at + len, text.len - len};
@@ -117,7 +117,12 @@ void mime_write(struct buf *out, const struct mime_message *m)
     const char *domain = strrchr(m->from->address, '@');
     buf_addz(out, "From: ");
     mime_add_from(out, m->from, true);
-    buf_addf(out, "\r\nTo: %s\r\nSubject: %s\r\n", m->mail->to, m->mail->subject);
+    buf_addf(out, "\r\nTo: %s\r\nSubject: ", m->mail->to);
+    if (is_plain(m->mail->subject))
+        buf_addz(out, m->mail->subject);
+    else
+        add_encoded(out, str_of(m->mail->subject));
+    buf_addz(out, "\r\n");
     add_date(out, m->date_us);
     buf_addf(out,
              "Message-ID: <%s%s>\r\n"

@@ -77,6 +77,7 @@ enum err post_new(const struct mail_settings *s, struct post **ret, struct why *
     struct post *post = calloc(1, sizeof *post);
     if (!post)
         return why_set(why, ERR_MEMORY, "no memory for the mail providers");
+    post->design = s->design;
     memcpy(post->features, s->features, sizeof post->features);
     post->try_ns = s->try_ns ? s->try_ns : TRY_NS;
     post->pause_ns = s->pause_ns ? s->pause_ns : PAUSE_NS;
@@ -114,6 +115,11 @@ const struct work_kind *post_kind(const struct post *post)
     return &post->kind;
 }
 
+const struct mail_design *post_design(const struct post *post)
+{
+    return post->design;
+}
+
 bool post_has_provider(const struct post *post)
 {
     return post->count > 0;
@@ -129,7 +135,7 @@ struct work_item *mail_promise(struct post *post, struct engine *engine, const c
         return NULL;
     }
     d->mail = *mail;
-    *mail = (struct mail){.subject = ""};
+    *mail = (struct mail){0};
     item->handed = d;
     return item;
 }

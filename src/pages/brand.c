@@ -1,79 +1,15 @@
 #include "pages/brand.h"
 
-#include <math.h>
-
-#include "base/digest.h"
-
-#define CONTRAST 4.5
-
-struct color {
-    double red, green, blue; /* 0 to 255 */
-};
-
-static const struct color white = {255, 255, 255}, black = {17, 20, 28}, light_card = {255, 255, 255},
-                          dark_card = {24, 26, 32};
-
-/* WCAG 2: relative luminance. */
-static double channel(double value)
-{
-    double c = value / 255;
-    return c <= 0.04045 ? c / 12.92 : pow((c + 0.055) / 1.055, 2.4);
-}
-
-static double luminance(struct color c)
-{
-    return 0.2126 * channel(c.red) + 0.7152 * channel(c.green) + 0.0722 * channel(c.blue);
-}
-
-static double contrast(struct color a, struct color b)
-{
-    double one = luminance(a) + 0.05, other = luminance(b) + 0.05;
-    return one > other ? one / other : other / one;
-}
-
-static struct color towards(struct color from, struct color to, double share)
-{
-    return (struct color){from.red + (to.red - from.red) * share, from.green + (to.green - from.green) * share,
-                          from.blue + (to.blue - from.blue) * share};
-}
-
-static struct color rounded(struct color c)
-{
-    return (struct color){round(c.red), round(c.green), round(c.blue)};
-}
-
-/* The nearest colour on the way to black or white that can be read on this background. */
-static struct color readable_on(struct color c, struct color background)
-{
-    struct color goal = luminance(background) > 0.4 ? (struct color){0, 0, 0} : white, now = c;
-    for (int step = 1; contrast(now, background) < CONTRAST && step <= 50; step++)
-        now = rounded(towards(c, goal, step / 50.0));
-    return now;
-}
-
-static void write(struct buf *out, const char *name, struct color c)
-{
-    buf_addf(out, "%s:#%02x%02x%02x;", name, (unsigned)c.red, (unsigned)c.green, (unsigned)c.blue);
-}
+#include "text/colors.h"
 
 enum err brand_write_css(struct str color, struct buf *out, bool *ret_adjusted)
 {
-    uint8_t bytes[3];
-    if (color.len != 7 || *color.at != '#' || hex_read((struct str){color.at + 1, 6}, bytes, 3))
-        return ERR_INPUT;
-    struct color brand = {bytes[0], bytes[1], bytes[2]}, accent = brand;
-    /* White text where it can be read; on bright colours dark text; in between the colour is made darker. */
-    struct color text = white;
-    if (contrast(brand, white) < CONTRAST && contrast(brand, black) >= CONTRAST)
-        text = black;
-    else
-        accent = readable_on(brand, white);
-    *ret_adjusted = accent.red != brand.red || accent.green != brand.green || accent.blue != brand.blue;
-    buf_addz(out, ":root{");
-    write(out, "--accent", accent);
-    write(out, "--on-accent", text);
-    write(out, "--link-light", readable_on(brand, light_card));
-    write(out, "--link-dark", readable_on(brand, dark_card));
-    buf_addz(out, "}\n");
+    struct brand_colors c;
+    enum err e = brand_colors(color, &c);
+    if (e)
+        return e;
+    *ret_adjusted = c.adjusted;
+    buf_addf(out, ":root{--accent:%s;--on-accent:%s;--link-light:%s;--link-dark:%s;}\n", c.accent, c.on_accent,
+             c.link_light, c.link_dark);
     return out->failed;
 }

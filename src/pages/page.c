@@ -167,6 +167,7 @@ static bool endpoint_answered(struct request *rq, void *context)
 void page_ask(struct page *p, const struct forward *to, bool (*answered)(struct page *p))
 {
     struct forward f = *to;
+    f.language = language_tag(p->reader.language);
     f.done = endpoint_answered;
     f.context = p;
     p->answered = answered;
@@ -247,7 +248,7 @@ void page_gather(struct page *p, const char *bearer, const struct page_read *rea
 /* --- the reply --- */
 
 /* Headers that the endpoint set are for programs; cookies that the page set stay, and the methods of a path. */
-static void begin_reply(struct page *p, const char *outcome)
+static void begin_reply(struct page *p, const char *outcome, const char *content_policy)
 {
     struct reply_header *kept = NULL, *next;
     for (struct reply_header *h = p->rq->reply.headers; h; h = next) {
@@ -262,7 +263,7 @@ static void begin_reply(struct page *p, const char *outcome)
         cookie_write(p, "visitor", p->visitor, VISITOR_LIFE_S, false);
     if (p->keeps_language)
         cookie_write(p, "lang", language_tag(p->reader.language), LANGUAGE_LIFE_S, false);
-    reply_header(p->rq, "Content-Security-Policy", policy);
+    reply_header(p->rq, "Content-Security-Policy", content_policy);
     reply_header(p->rq, "Referrer-Policy", "same-origin");
     reply_header(p->rq, "Cross-Origin-Opener-Policy", "same-origin");
 }
@@ -274,7 +275,7 @@ bool page_write(struct page *p, const char *template, enum text title, int statu
     AUTO(buf) struct buf heading = buf_new(4096);
     text_fill_sentence(&p->reader, title, p->values, &heading);
     page_set_text(p, "title", buf_str(&heading));
-    begin_reply(p, outcome);
+    begin_reply(p, outcome, policy);
     templates_fill(p->pages, template, &p->reader, p->values, &out);
     struct str html = out.failed ? (struct str){NULL, 0} : arena_copy(p->rq->arena, buf_str(&out));
     if (!html.at) {
@@ -287,9 +288,17 @@ bool page_write(struct page *p, const char *template, enum text title, int statu
     return true;
 }
 
+bool page_write_foreign(struct page *p, struct str html, const char *content_policy)
+{
+    begin_reply(p, p->rq->reply.outcome, content_policy);
+    reply_body(p->rq, "text/html; charset=utf-8", html);
+    p->rq->reply.status = 200;
+    return true;
+}
+
 bool page_redirect(struct page *p, const char *to)
 {
-    begin_reply(p, p->rq->reply.outcome);
+    begin_reply(p, p->rq->reply.outcome, policy);
     reply_header(p->rq, "Location", to);
     p->rq->reply.status = 303;
     return true;

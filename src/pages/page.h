@@ -81,6 +81,8 @@ void page_gather(struct page *p, const char *bearer, const struct page_read *rea
 
 /* Writes the reply: for `answered`, which returns their result, true. */
 bool page_write(struct page *p, const char *template, enum text title, int status);
+/* HTML that is no page of ours, under a policy of its own; it lives as long as the request. */
+bool page_write_foreign(struct page *p, struct str html, const char *content_policy);
 bool page_redirect(struct page *p, const char *to); /* 303 */
 /* The same from a handler: writes and sends. */
 void page_show(struct page *p, const char *template, enum text title, int status);

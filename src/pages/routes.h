@@ -8,5 +8,6 @@ extern const struct route docs_routes[];
 extern const struct route home_routes[];
 extern const struct route recover_routes[];
 extern const struct route account_routes[];
+extern const struct route home_routes[], mailbox_routes[];
 
 #endif

@@ -25,6 +25,8 @@ void cleanup_handle(struct request *rq)
     f->context = context;
     f->rq = rq;
     f->ticket.decided = limits_decided;
+    f->language =
+        language_choose(request_header(rq, "Accept-Language"), mail_language(post_design(context->post), STR("")));
     f->waiter = (struct mail_waiter){mail_due_ns(rq), flow_mail_result};
     read_request(f);
     counter_add(&requests, 1, step_names[f->step]);

@@ -1,23 +1,19 @@
 #include "recovery/code_mail.h"
 
-#include "api/code_mail.h"
 #include "base/log.h"
 #include "recovery/cleanup.h"
 #include "recovery/statements.h"
 
-static const struct code_mail words = {
-    .subject = "Your verification code",
-    .opening = "Your verification code is",
-    .use = "Enter it where you asked for it: the unfinished registration of this address is then removed, and you can "
-           "register again.",
-    .warning = "If it was not you who asked, ignore this mail: without the code nothing happens.",
+const struct code_mail recovery_code_words = {
+    .subject = TEXT_MAIL_RECOVERY_SUBJECT,
+    .opening = TEXT_MAIL_RECOVERY_OPENING,
+    .life_one = TEXT_MAIL_RECOVERY_LIFE_ONE,
+    .life_other = TEXT_MAIL_RECOVERY_LIFE_OTHER,
+    .warning = TEXT_MAIL_RECOVERY_WARNING,
+    .page = "/recover",
+    .open = TEXT_MAIL_RECOVERY_OPEN,
+    .button = TEXT_MAIL_RECOVERY_BUTTON,
 };
-
-void code_mail_write(const struct code_shape *shape, const struct code *code, int minutes, const char *reference,
-                     struct mail *ret)
-{
-    code_mail_lay_out(&words, shape, code, minutes, reference, ret);
-}
 
 enum err code_mail_contract(const json_t *payload, const struct contract **ret)
 {
@@ -48,7 +44,8 @@ static enum err compose(void *context, struct pg *pg, const json_t *payload, int
                             .args = {pg_text(p.user_id.at), pg_text(p.salt_hex.at), pg_text(p.correlation_id.at)}};
     if ((e = pg_ask(pg, &found, deadline_ns)))
         return e;
-    return code_mail_compose(&words, cleanup->code_keys, &contract->code, &p, &found, ret);
+    return code_mail_compose(&recovery_code_words, cleanup->code_keys, post_design(cleanup->post), &contract->code, &p,
+                             &found, ret);
 }
 
 static const struct mail_template templates[] = {{.name = "cleanup-code", .compose = compose, .passes = true}};

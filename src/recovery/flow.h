@@ -39,6 +39,7 @@ struct flow {
     struct request *rq;
     enum body_step step;
     struct str email;
+    enum language language;        /* of the mail */
     struct body_problems problems; /* of a malformed request */
     struct code code;              /* as typed, in the second step */
     bool proven;                   /* it was the right one; `stored` is what it was compared with */

@@ -163,14 +163,22 @@ static void write_payload(const struct flow *f, const struct candidate *who, con
 {
     snprintf(into, 512,
              "{\"template\":\"cleanup-code\",\"contract\":\"%s\",\"user_id\":\"%s\",\"salt\":\"%s\","
-             "\"correlation_id\":\"%s\",\"email_hash\":\"%s\"}",
-             f->context->contract->name, who->user_id, salt_hex, f->rq->correlation_id, f->subject.email_hash);
+             "\"correlation_id\":\"%s\",\"email_hash\":\"%s\",\"language\":\"%s\"}",
+             f->context->contract->name, who->user_id, salt_hex, f->rq->correlation_id, f->subject.email_hash,
+             language_tag(f->language));
 }
 
 static void write_mail(const struct flow *f, const struct code *code, struct mail *ret)
 {
     const struct contract *contract = f->context->contract;
-    code_mail_write(&contract->code, code, (int)(contract->code_life_s / 60), f->rq->correlation_id, ret);
+    code_mail_write(&recovery_code_words,
+                    &(struct code_letter){.design = post_design(f->context->post),
+                                          .language = f->language,
+                                          .shape = &contract->code,
+                                          .code = code,
+                                          .minutes = (int)(contract->code_life_s / 60),
+                                          .reference = f->rq->correlation_id},
+                    ret);
     ret->expires_us = clock_installation_us() + contract->code_life_s * 1000000;
     snprintf(ret->to, sizeof ret->to, "%.*s", STR_ARGS(f->email));
 }

@@ -194,13 +194,10 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     add_cascade(r, needs);
     add_calls(r, needs);
     add_sandbox(r, needs);
-    if (needs->shows_mailbox) {
-        routes_add(r, (struct route){
-                          .method = METHOD_GET, .path = "/mailbox", .handle = mailbox_page, .context = &r->mailbox});
-        routes_add(r,
-                   (struct route){
-                       .method = METHOD_GET, .path = "/mailbox.json", .handle = mailbox_json, .context = &r->mailbox});
-    }
+    if (needs->shows_mailbox)
+        routes_add(
+            r, (struct route){
+                   .method = METHOD_GET, .path = "/mailbox.json", .handle = mailbox_handle, .context = &r->mailbox});
     add_pages(r, needs->pages);
     test_hooks_add_routes(r);
 }

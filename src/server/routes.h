@@ -9,7 +9,7 @@
 #include "gate/gate.h"
 #include "gate/guard.h"
 #include "http/router.h"
-#include "mail/mailbox_page.h"
+#include "mail/mailbox_http.h"
 #include "pages/pages.h"
 #include "recovery/cleanup.h"
 #include "recovery/probe.h"

@@ -80,6 +80,7 @@ struct app {
     struct hangup *hangup;
     struct work_kind anonymise;
     struct sentences *sentences;
+    struct mail_design *mail_design;
     struct pages *pages; /* NULL: not served */
     struct routes routes;
     struct health health;
@@ -424,7 +425,17 @@ static enum err open_authenticator(struct app *app, const struct settings *s, st
 
 static enum err open_post(struct app *app, const struct settings *s, struct why *why)
 {
+    const struct mail_design_config design = {.sentences = app->sentences,
+                                              .language = s->language,
+                                              .brand_name = s->brand_name,
+                                              .brand_color = s->brand_color,
+                                              .public_url = s->pages ? s->public_url : NULL,
+                                              .texts_folder = s->texts};
     struct mail_settings mail = settings_mail(s, app->demo);
+    enum err e = mail_design_new(&design, &app->mail_design, why);
+    if (e)
+        return e;
+    mail.design = app->mail_design;
     mail.features[0] = cleanup_mails(&app->routes.cleanup);
     mail.features[1] = customers_mails(&app->routes.customers);
     return post_new(&mail, &app->post, why);
@@ -452,8 +463,8 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     if (!(app->admission = admission_new()))
         return why_set(why, ERR_MEMORY, "no memory for the limits");
     configure_limits(app, s);
-    if ((e = keys_read(s, &app->keys, why)) || (e = open_authenticator(app, s, why)) || (e = open_post(app, s, why)) ||
-        (e = sentences_load(s->texts, &app->sentences, why)) ||
+    if ((e = keys_read(s, &app->keys, why)) || (e = open_authenticator(app, s, why)) ||
+        (e = sentences_load(s->texts, &app->sentences, why)) || (e = open_post(app, s, why)) ||
         (e = open_pages(s, app->demo, &app->keys.pages, app->sentences, &app->pages, why)))
         return e;
     if (!(app->hangup = hangup_new(s->switch_rpc_url)))
@@ -507,6 +518,7 @@ static bool close_app(struct app *app)
         admission_free(app->admission);
         work_free(app->engine);
         post_free(app->post);
+        mail_design_free(app->mail_design);
         pages_free(app->pages);
         sentences_free(app->sentences);
         hangup_free(app->hangup);
@@ -542,7 +554,7 @@ static void greet(struct app *app)
     for (size_t i = 0; app->pages && i < COUNT_OF(pages); i++)
         printf("  %-14s http://%s%s\n", pages[i][0], public, pages[i][1]);
     if (settings_shows_mailbox(s, app->demo))
-        printf("  Mailbox        http://%s/mailbox\n", public);
+        printf("  Mailbox        http://%s/mailbox%s\n", public, s->pages ? "" : ".json");
     else if (settings_has_mailbox(s, app->demo))
         printf("  Mailbox        not shown: others reach RECLAIM_LISTEN (%s); table reclaim.mailbox has the mails\n",
                s->listen);

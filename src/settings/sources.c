@@ -209,7 +209,7 @@ static enum err take_config_file(struct source *in)
     struct ini ini = {.in = in, .file = fopen(path, "re")};
     if (!ini.file)
         return why_set(in->why, ERR_SYSTEM, "cannot read the configuration file \"%s\": %s", path, strerror(errno));
-    /* inih's options are global and used here only: no indented continuation, no comment after a value. */
+    /* inih's options are global, src/text sets them too: no indented continuation, no comment after a value. */
     ini_use_stack = false;
     ini_allow_realloc = false;
     ini_initial_alloc = ini_max_line = LINE_MAX_LEN;

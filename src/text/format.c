@@ -40,6 +40,16 @@ static bool parse(struct str text, struct moment *ret)
            !str_to_i64((struct str){text.at + 8, 2}, 1, 31, &ret->day);
 }
 
+static void add_moment(struct buf *out, const struct sentences *sentences, enum language language,
+                       const struct moment *m, bool with_clock)
+{
+    buf_addf(out, "%d%s ", (int)m->day, language == LANGUAGE_DE ? "." : "");
+    buf_add(out, sentence(sentences, language, months[m->month - 1]));
+    buf_addf(out, " %d", (int)m->year);
+    if (with_clock)
+        buf_addf(out, ", %.*s UTC", STR_ARGS(m->clock));
+}
+
 void format_time(struct buf *out, const struct sentences *sentences, enum language language, struct str rfc3339,
                  bool with_clock)
 {
@@ -48,12 +58,18 @@ void format_time(struct buf *out, const struct sentences *sentences, enum langua
         return;
     buf_addf(out, "<time datetime=\"");
     html_add_text(out, rfc3339);
-    buf_addf(out, "\" data-%s>%d%s ", with_clock ? "time" : "date", (int)m.day, language == LANGUAGE_DE ? "." : "");
-    html_add_text(out, sentence(sentences, language, months[m.month - 1]));
-    buf_addf(out, " %d", (int)m.year);
-    if (with_clock)
-        buf_addf(out, ", %.*s UTC", STR_ARGS(m.clock));
+    buf_addf(out, "\" data-%s>", with_clock ? "time" : "date");
+    AUTO(buf) struct buf plain = buf_new(1024);
+    add_moment(&plain, sentences, language, &m, with_clock);
+    html_add_text(out, buf_str(&plain));
     buf_addz(out, "</time>");
+}
+
+void format_plain_time(struct buf *out, const struct sentences *sentences, enum language language, struct str rfc3339)
+{
+    struct moment m;
+    if (parse(rfc3339, &m))
+        add_moment(out, sentences, language, &m, true);
 }
 
 void format_masked(struct buf *out, struct str address)

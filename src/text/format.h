@@ -9,6 +9,8 @@ void format_number(struct buf *out, enum language language, int64_t number); /* 
  * time zone. Nothing when the text is no time. */
 void format_time(struct buf *out, const struct sentences *sentences, enum language language, struct str rfc3339,
                  bool with_clock);
+/* The same without the element: "15 December 2026, 14:32 UTC". */
+void format_plain_time(struct buf *out, const struct sentences *sentences, enum language language, struct str rfc3339);
 void format_masked(struct buf *out, struct str address); /* ad•••@example.com */
 void format_query(struct buf *out, struct str text);     /* %XX for all but letters, digits and -_.~ */
 

@@ -39,9 +39,9 @@ static int weight_of(struct str parameters)
     return 1000;
 }
 
-enum language language_choose(struct str accept, enum language otherwise)
+enum err language_asked(struct str accept, enum language *ret)
 {
-    enum language best = otherwise, language;
+    enum language language;
     int best_weight = 0;
     struct str range, tag;
     while (str_split(&accept, ',', &range)) {
@@ -49,9 +49,15 @@ enum language language_choose(struct str accept, enum language otherwise)
             continue;
         int weight = weight_of(range);
         if (weight > best_weight) {
-            best = language;
+            *ret = language;
             best_weight = weight;
         }
     }
-    return best;
+    return best_weight ? OK : ERR_MISSING;
+}
+
+enum language language_choose(struct str accept, enum language otherwise)
+{
+    enum language asked;
+    return language_asked(accept, &asked) ? otherwise : asked;
 }

@@ -9,7 +9,8 @@ enum language { LANGUAGE_EN, LANGUAGE_DE };
 
 const char *language_tag(enum language language);                       /* "en" */
 enum err language_parse(struct str tag, enum language *ret) MUST_CHECK; /* "de", "de-AT", in any case; ERR_MISSING */
-/* The reader's best of Accept-Language; "*" and languages that are not here leave the default. */
-enum language language_choose(struct str accept, enum language otherwise);
+/* The reader's best of Accept-Language. ERR_MISSING when it is absent, "*", or names none that is here. */
+enum err language_asked(struct str accept, enum language *ret) MUST_CHECK;
+enum language language_choose(struct str accept, enum language otherwise); /* the same, with a default */
 
 #endif

@@ -487,3 +487,8 @@ void text_fill_sentence(const struct reader *reader, enum text id, const json_t 
     if (buf_str(&plain).at)
         sentence_fill(out, buf_str(&plain), add_plain_placeholder, &f);
 }
+
+void text_fill_time(const struct reader *reader, struct str rfc3339, struct buf *out)
+{
+    format_plain_time(out, reader->sentences, reader->language, rfc3339);
+}

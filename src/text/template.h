@@ -46,5 +46,7 @@ void template_fill(const struct template *t, const struct reader *reader, const 
 void template_fill_sentence(const struct reader *reader, enum text id, const json_t *values, struct buf *out);
 /* The same as plain text, without escapes and marks of bold type. */
 void text_fill_sentence(const struct reader *reader, enum text id, const json_t *values, struct buf *out);
+/* RFC 3339 text as "15 December 2026, 14:32 UTC"; nothing when it is no time. */
+void text_fill_time(const struct reader *reader, struct str rfc3339, struct buf *out);
 
 #endif

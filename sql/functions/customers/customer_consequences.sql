@@ -73,8 +73,9 @@ BEGIN
         remaining_micros = excluded.remaining_micros
   )
   INSERT INTO reclaim.work_items (kind, payload)
-    SELECT 'mail', jsonb_build_object('template', 'customer-' || CASE n.change WHEN 'freeze' THEN 'frozen'
-        WHEN 'recover' THEN 'recovered' ELSE n.change END, 'customer_id', n.customer_id)
+    SELECT 'mail', jsonb_strip_nulls(jsonb_build_object('template', 'customer-' || CASE n.change WHEN 'freeze' THEN 'frozen'
+        WHEN 'recover' THEN 'recovered' ELSE n.change END, 'customer_id', n.customer_id,
+        'language', nullif(current_setting('reclaim.language', true), '')))
       FROM note n WHERE n.change IN ('freeze', 'recover', 'moved') AND (SELECT mails FROM reclaim.installation)
     UNION ALL
     -- Most have no call: a hundred are looked at in one item.

@@ -4,18 +4,33 @@
 #include <string.h>
 
 #include "../base/unit.h"
+#include "../mail/test_design.h"
 
 #define ID "e0000000-0000-4000-8000-000000000101"
 
+static struct mail written(int minutes)
+{
+    static const struct code_shape shape = CODE_SHAPE_LETTERS;
+    struct mail mail;
+    code_mail_write(&sign_in_code_words,
+                    &(struct code_letter){.design = test_design(true),
+                                          .shape = &shape,
+                                          .code = &(const struct code){"ABCDEFGH"},
+                                          .minutes = minutes,
+                                          .reference = ID},
+                    &mail);
+    return mail;
+}
+
 static void the_mail_has_the_code_its_life_and_that_it_can_be_ignored(void **state UNUSED)
 {
-    struct mail mail;
-    sign_in_code_mail_write(&(const struct code){"ABCDEFGH"}, 5, ID, &mail);
+    struct mail mail = written(5);
     assert_string_equal(mail.subject, "Your sign-in code");
     assert_string_equal(buf_str(&mail.text).at,
                         "Your sign-in code is\r\n\r\n    ABCD-EFGH\r\n\r\n"
+                        "This page has it filled in: https://example.com/account#ABCD-EFGH\r\n\r\n"
                         "It is valid for 5 minutes and works once. Enter it where you asked for it.\r\n\r\n"
-                        "If it was not you who asked, ignore this mail: without the code nobody is\r\n"
+                        "If it was not you who asked, ignore this mail: without the code nobody is "
                         "signed in. Do not pass it on.\r\n\r\n"
                         "Reference: " ID "\r\n");
     assert_non_null(strstr(buf_str(&mail.html).at, ">ABCD-EFGH<"));
@@ -24,8 +39,7 @@ static void the_mail_has_the_code_its_life_and_that_it_can_be_ignored(void **sta
 
 static void the_last_minute_is_one(void **state UNUSED)
 {
-    struct mail mail;
-    sign_in_code_mail_write(&(const struct code){"ABCDEFGH"}, 1, ID, &mail);
+    struct mail mail = written(1);
     assert_non_null(strstr(buf_str(&mail.text).at, "valid for 1 minute and"));
     mail_free(&mail);
 }

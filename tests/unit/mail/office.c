@@ -10,18 +10,18 @@
 
 #include "database.h"
 #include "pg/tx.h"
+#include "test_design.h"
 
 #define SOON (clock_ns() + 60 * NS_PER_S)
 
 struct mail office_mail(void)
 {
     struct mail mail;
-    mail_begin(&mail, "Your verification code");
+    static const struct mail_words words = {
+        .template = "code", .subject = TEXT_MAIL_RECOVERY_SUBJECT, .heading = TEXT_MAIL_RECOVERY_OPENING};
+    mail_write(&mail, test_design(false), LANGUAGE_EN, &words, REFERENCE, CODE, NULL);
     (void)snprintf(mail.to, sizeof mail.to, "%s", ADDRESS);
-    (void)snprintf(mail.reference, sizeof mail.reference, "%s", REFERENCE);
     mail.expires_us = clock_wall_us() + INT64_C(300) * 1000000;
-    mail_add_paragraph(&mail, "Your verification code is " CODE ".");
-    mail_end(&mail);
     return mail;
 }
 

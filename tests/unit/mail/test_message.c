@@ -8,15 +8,36 @@
 
 #include "base/random.h"
 #include "mail/inside.h"
+#include "test_design.h"
+
+#define REFERENCE "3f0b5ab0-5df2-4d33-8f5e-0d3e9c6b1a11"
+
+static const struct mail_words sample_words = {
+    .template = "code",
+    .subject = TEXT_MAIL_RECOVERY_SUBJECT,
+    .heading = TEXT_MAIL_RECOVERY_OPENING,
+    .paragraphs = {TEXT_MAIL_FROZEN_UNTIL},
+    .count = 1,
+    .page = "/recover",
+    .open = TEXT_MAIL_RECOVERY_OPEN,
+    .button = TEXT_MAIL_RECOVERY_BUTTON,
+};
+
+/* In place of the date stands what somebody could have written into a name. */
+static struct mail sample_in(enum language language, bool links)
+{
+    struct mail mail;
+    mail_write(&mail, test_design(links), language, &sample_words, REFERENCE, "ABCD-EFGH",
+               json_pack("{s:s}", "when", "<b>&\"**18**\"</b>"));
+    assert_int_equal(mail.text.failed, OK);
+    assert_int_equal(mail.html.failed, OK);
+    return mail;
+}
 
 static struct mail sample(const char *to)
 {
-    struct mail mail;
-    mail_begin(&mail, "Your verification code");
+    struct mail mail = sample_in(LANGUAGE_EN, false);
     (void)snprintf(mail.to, sizeof mail.to, "%s", to);
-    (void)snprintf(mail.reference, sizeof mail.reference, "3f0b5ab0-5df2-4d33-8f5e-0d3e9c6b1a11");
-    mail_add_paragraph(&mail, "Your verification code is <b>&\"ABCD\"</b>");
-    mail_end(&mail);
     return mail;
 }
 
@@ -38,10 +59,15 @@ static void both_parts_have_every_paragraph_and_the_reference(void **state)
 {
     (void)state;
     AUTO(mail) struct mail mail = sample("uma@example.com");
-    assert_string_equal(buf_str(&mail.text).at, "Your verification code is <b>&\"ABCD\"</b>\r\n\r\n"
-                                                "Reference: 3f0b5ab0-5df2-4d33-8f5e-0d3e9c6b1a11\r\n");
+    assert_string_equal(buf_str(&mail.text).at,
+                        "Your verification code is\r\n\r\n    ABCD-EFGH\r\n\r\n"
+                        "It stays frozen until <b>&\"**18**\"</b>. Then everything in it is deleted, and cannot be "
+                        "brought back.\r\n\r\nReference: " REFERENCE "\r\n");
     assert_non_null(strstr(buf_str(&mail.html).at, "<title>Your verification code</title>"));
-    assert_non_null(strstr(mail.html.at, "Reference: 3f0b5ab0-5df2-4d33-8f5e-0d3e9c6b1a11</p>"));
+    assert_non_null(strstr(mail.html.at, "<html lang=\"en\">"));
+    assert_non_null(strstr(mail.html.at, "Reference: " REFERENCE "</td>"));
+    assert_null(strstr(mail.html.at, "{{"));
+    assert_null(strstr(mail.html.at, "href"));
 }
 
 static void markup_in_what_is_filled_in_is_only_text(void **state)
@@ -49,7 +75,76 @@ static void markup_in_what_is_filled_in_is_only_text(void **state)
     (void)state;
     AUTO(mail) struct mail mail = sample("uma@example.com");
     assert_null(strstr(buf_str(&mail.html).at, "<b>"));
-    assert_non_null(strstr(mail.html.at, "&lt;b&gt;&amp;&quot;ABCD&quot;&lt;/b&gt;"));
+    assert_non_null(strstr(mail.html.at, "<strong>&lt;b&gt;&amp;&quot;**18**&quot;&lt;/b&gt;</strong>"));
+    assert_non_null(strstr(mail.html.at, "Tom &amp; &lt;b&gt;Uma&lt;/b&gt;"));
+}
+
+static void a_reader_of_german_gets_german_in_every_part(void **state)
+{
+    (void)state;
+    AUTO(mail) struct mail mail = sample_in(LANGUAGE_DE, true);
+    assert_string_equal(mail.subject, "Ihr Best\xc3\xa4tigungscode");
+    assert_non_null(strstr(buf_str(&mail.text).at, "Ihr Best\xc3\xa4tigungscode lautet\r\n\r\n    ABCD-EFGH\r\n"));
+    assert_non_null(strstr(mail.text.at, "Vorgang: " REFERENCE "\r\n"));
+    assert_non_null(strstr(buf_str(&mail.html).at, "<html lang=\"de\">"));
+    assert_non_null(strstr(mail.html.at, ">Seite mit diesem Code \xc3\xb6"
+                                         "ffnen<"));
+}
+
+static void a_link_has_the_code_where_no_server_sees_it(void **state)
+{
+    (void)state;
+    AUTO(mail) struct mail mail = sample_in(LANGUAGE_EN, true);
+    assert_non_null(strstr(buf_str(&mail.text).at, " https://example.com/recover#ABCD-EFGH\r\n"));
+    assert_non_null(strstr(buf_str(&mail.html).at, "href=\"https://example.com/recover#ABCD-EFGH\""));
+}
+
+static void dates_are_written_as_the_language_does(void **state)
+{
+    (void)state;
+    static const char *const dates[] = {
+        [LANGUAGE_EN] = "18 March 2026, 12:00 UTC", [LANGUAGE_DE] = "18. M\xc3\xa4rz 2026, 12:00 UTC"};
+    for (enum language l = LANGUAGE_EN; l < LANGUAGES; l++) {
+        AUTO(json) json_t *date = mail_date(test_design(false), l, STR("2026-03-18T12:00:00.000000Z"));
+        assert_string_equal(json_string_value(date), dates[l]);
+        AUTO(json) json_t *none = mail_date(test_design(false), l, STR(""));
+        assert_string_equal(json_string_value(none), "");
+    }
+}
+
+static void a_language_that_is_not_here_gets_the_default(void **state)
+{
+    (void)state;
+    const struct mail_design *design = test_design(false);
+    assert_int_equal(mail_language(design, STR("de-AT")), LANGUAGE_DE);
+    assert_int_equal(mail_language(design, STR("fr")), LANGUAGE_EN);
+    assert_int_equal(mail_language(design, STR("")), LANGUAGE_EN);
+    assert_int_equal(mail_language(design, str_of(NULL)), LANGUAGE_EN);
+}
+
+/* The subject's header, up to the next one. */
+static void assert_subject(const char *subject, const char *header)
+{
+    struct mail_from from;
+    AUTO(buf) struct buf out = buf_new(1 << 16);
+    AUTO(mail) struct mail mail = sample("uma@example.com");
+    (void)snprintf(mail.subject, sizeof mail.subject, "%s", subject);
+    assert_int_equal(mail_from_parse(STR("a@example.com"), &from), OK);
+    mime_write(&out, &(struct mime_message){.from = &from, .mail = &mail, .key = "0"});
+    const char *found = strstr(buf_str(&out).at, "Subject: ");
+    assert_non_null(found);
+    assert_memory_equal(found, header, strlen(header));
+}
+
+static void subjects_beyond_ascii_are_encoded_words(void **state)
+{
+    (void)state;
+    assert_subject("Your sign-in code", "Subject: Your sign-in code\r\nDate:");
+    assert_subject("Ihr Konto wird gel\xc3\xb6scht", "Subject: =?UTF-8?B?SWhyIEtvbnRvIHdpcmQgZ2Vsw7ZzY2h0?=\r\nDate:");
+    assert_subject("=?UTF-8?B?QQ==?=", "Subject: =?UTF-8?B?PT9VVEYtOD9CP1FRPT0/PQ==?=\r\nDate:");
+    assert_subject("a\r\nBcc: b@example.com", "Subject: =?UTF-8?B?");
+    assert_subject("Ihr Konto wird an einem anderen Tag gel\xc3\xb6scht, und zwar bald",
+                   "Subject: =?UTF-8?B?SWhyIEtvbnRvIHdpcmQgYW4gZWluZW0gYW5kZXJlbiBUYWcgZ2Vsw7ZzY2h0?=\r\n =?UTF-8?B?");
 }
 
 static void the_headers_are_those_of_an_automatic_mail(void **state)
@@ -70,7 +165,7 @@ static void the_headers_are_those_of_an_automatic_mail(void **state)
         "Content-Type: text/plain; charset=utf-8\r\n"
         "Content-Transfer-Encoding: quoted-printable\r\n"
         "\r\n"
-        "Your verification code is ";
+        "Your verification code is\r\n\r\n    ABCD-EFGH\r\n";
     assert_memory_equal(out.at, head, sizeof head - 1);
     static const char tail[] = "\r\n--=_0123456789abcdef0123456789abcdef--\r\n";
     assert_string_equal(out.at + out.len - (sizeof tail - 1), tail);
@@ -269,6 +364,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_parts_have_every_paragraph_and_the_reference),
+        cmocka_unit_test(a_reader_of_german_gets_german_in_every_part),
+        cmocka_unit_test(a_link_has_the_code_where_no_server_sees_it),
+        cmocka_unit_test(dates_are_written_as_the_language_does),
+        cmocka_unit_test(a_language_that_is_not_here_gets_the_default),
+        cmocka_unit_test(subjects_beyond_ascii_are_encoded_words),
         cmocka_unit_test(markup_in_what_is_filled_in_is_only_text),
         cmocka_unit_test(the_headers_are_those_of_an_automatic_mail),
         cmocka_unit_test(every_line_is_short_plain_and_ends_as_it_must),

@@ -6,6 +6,7 @@
 
 #include <cmocka.h>
 
+#include "../mail/test_design.h"
 #include "recovery/code_mail.h"
 
 #define REFERENCE "3f0b5ab0-5df2-4d33-8f5e-0d3e9c6b1a11"
@@ -14,7 +15,13 @@ static struct mail written(int minutes)
 {
     static const struct code code = {"ABCDEFGH"};
     struct mail mail;
-    code_mail_write(&contract_cleanup_v1.code, &code, minutes, REFERENCE, &mail);
+    code_mail_write(&recovery_code_words,
+                    &(struct code_letter){.design = test_design(false),
+                                          .shape = &contract_cleanup_v1.code,
+                                          .code = &code,
+                                          .minutes = minutes,
+                                          .reference = REFERENCE},
+                    &mail);
     assert_int_equal(mail.text.failed, OK);
     assert_int_equal(mail.html.failed, OK);
     return mail;
@@ -26,10 +33,10 @@ static void the_text_is_exactly_this(void **state)
     AUTO(mail) struct mail mail = written(5);
     assert_string_equal(buf_str(&mail.text).at,
                         "Your verification code is\r\n\r\n    ABCD-EFGH\r\n\r\n"
-                        "It is valid for 5 minutes and works once. Enter it where you asked for it:\r\n"
-                        "the unfinished registration of this address is then removed, and you can\r\n"
+                        "It is valid for 5 minutes and works once. Enter it where you asked for it: "
+                        "the unfinished registration of this address is then removed, and you can "
                         "register again.\r\n\r\n"
-                        "If it was not you who asked, ignore this mail: without the code nothing\r\n"
+                        "If it was not you who asked, ignore this mail: without the code nothing "
                         "happens.\r\n\r\n"
                         "Reference: " REFERENCE "\r\n");
 }
