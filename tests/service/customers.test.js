@@ -426,10 +426,26 @@ describe('mails', () => {
     await until('no mail is left to send', async () => (await itemsOf('mail')).length === 0);
   });
 
+  it('speak the owner’s language, and not that of an administrator', async () => {
+    const german = { 'Accept-Language': 'de' };
+    const customer = await addCustomer(db);
+    const answer = await unregister(server, { ...asUser(customer.user.id), ...german }, { password: canaryPassword });
+    assert.equal(answer.status, 200, answer.body);
+    const { mail } = await provider.mailTo(customer.email, { nth: 1 });
+    assert.equal(mail.subject, 'Ihr Konto wird gelöscht');
+    const due = new Intl.DateTimeFormat('de', { dateStyle: 'long', timeZone: 'UTC' }).format(new Date(answer.json.deletion_effective_at));
+    for (const part of [mail.text, mail.html]) assert.ok(part.includes(due), part);
+    await recoverOwn(server, { ...asUser(customer.user.id), ...german });
+    assert.equal((await provider.mailTo(customer.email, { nth: 2 })).mail.subject, 'Ihr Konto ist wieder aktiv');
+    await freeze(server, customer.id, { ...asAdmin(), ...german });
+    assert.equal((await provider.mailTo(customer.email, { nth: 3 })).mail.subject, 'Your account will be deleted');
+  });
+
   it('are not owed to a customer without an address', async () => {
     const customer = await addCustomer(db, { email: '' });
     await freeze(server, customer.id);
-    assert.equal((await itemsOf('mail')).filter(({ payload }) => payload.customer_id === customer.id).length, 0);
+    await until('no mail is owed', async () => !(await itemsOf('mail')).some(({ payload }) => payload.customer_id === customer.id));
+    assert.equal(provider.mailsTo('').length, 0);
   });
 });
 

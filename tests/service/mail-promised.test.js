@@ -29,11 +29,11 @@ async function office(t, db, env = {}) {
 
 describe('a mail promised', { concurrency: 2 }, () => {
   /** Kills the server while its provider is silent; the mail's lease is what keeps others away from it. */
-  async function promiseAndDie(t, db) {
+  async function promiseAndDie(t, db, headers = {}) {
     const { resend, server } = await office(t, db);
     resend.answer({ silent: true });
     const user = await addUser(db);
-    assertSent(await requestCode(server, user.email), 'cleanup-v1');
+    assertSent(await requestCode(server, user.email, {}, { headers }), 'cleanup-v1');
     await until('the first try', () => resend.attempts.length === 1);
     await server.kill9();
     return { user, resend, first: resend.attempts[0] };
@@ -61,10 +61,12 @@ describe('a mail promised', { concurrency: 2 }, () => {
     const db = await cluster.database(t);
     const other = await FakeProvider.start(t, 'sendgrid');
     const second = await serve(t, { database: db, env: other.env });
-    const { user, first } = await promiseAndDie(t, db);
+    const { user, first } = await promiseAndDie(t, db, { 'Accept-Language': 'de' });
     await endLeases(db);
     const copy = await other.mailTo(user.email);
     assert.equal(copy.code, first.code);
+    assert.equal(copy.mail.subject, 'Ihr Bestätigungscode', 'in the language of who asked');
+    assert.equal(copy.mail.subject, first.mail.subject);
     assertDeleted(await validate(second, user.email, copy.code), 'cleanup-v1', user);
     await second.stop();
   });

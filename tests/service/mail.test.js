@@ -2,6 +2,8 @@
 // takes long
 
 import assert from 'node:assert/strict';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { assertDeleted, assertRefused, assertSent, codeOf, logOf, requestCode, validate } from './lib/cleanup.js';
@@ -9,9 +11,10 @@ import { FakeProvider } from './lib/fake-provider.js';
 import { FakeSmtp } from './lib/fake-smtp.js';
 import { metric } from './lib/limits.js';
 import { addUser } from './lib/people.js';
+import { temporaryDirectory } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
-import { serve } from './lib/reclaim.js';
-import { Stage, until } from './lib/stage.js';
+import { run, serve } from './lib/reclaim.js';
+import { Stage, stageOf, until } from './lib/stage.js';
 
 const stage = new Stage();
 let cluster;
@@ -52,10 +55,12 @@ describe('mail', { concurrency: 3 }, () => {
   it('goes to SendGrid as its API documents it', async (t) => {
     const db = await cluster.database(t);
     const sendgrid = await FakeProvider.start(t, 'sendgrid');
-    const server = await serve(t, { database: db, env: sendgrid.env });
+    const server = await serve(t, { database: db, env: { ...sendgrid.env, RECLAIM_PUBLIC_URL: 'https://reclaim.example.com/' } });
     const user = await addUser(db);
     const answer = assertSent(await requestCode(server, user.email), 'cleanup-v1');
-    const { json, code } = await sendgrid.mailTo(user.email);
+    const { json, code, mail } = await sendgrid.mailTo(user.email);
+    const link = `https://reclaim.example.com/recover#${code}`;
+    assert.ok(mail.text.includes(` ${link}\r\n`) && mail.html.includes(`href="${link}"`), 'with the code where no server sees it');
     assert.deepEqual(json.personalizations, [{ to: [{ email: user.email }] }]);
     assert.deepEqual(json.from, { email: 'reclaim@example.com', name: 'Reclaim' });
     assert.deepEqual(json.content.map(({ type }) => type), ['text/plain', 'text/html'], 'plain text first, as the API asks');
@@ -82,6 +87,15 @@ describe('mail', { concurrency: 3 }, () => {
     for (const { text } of letter.parts) assert.ok(text.includes(letter.code) && text.includes(answer.json.correlationId));
     assertDeleted(await validate(server, user.email, letter.code), 'cleanup-v1', user);
 
+    const german = await addUser(db);
+    assertSent(await requestCode(server, german.email, {}, { headers: { 'Accept-Language': 'fr, de-AT;q=0.9, en;q=0.5' } }), 'cleanup-v1');
+    const brief = await smtp.mailTo(german.email);
+    assert.equal(brief.headers.subject, `=?UTF-8?B?${Buffer.from('Ihr Bestätigungscode').toString('base64')}?=`);
+    const [text, html] = brief.parts.map((part) => part.text);
+    assert.match(text, /^Ihr Bestätigungscode lautet\r\n\r\n {4}(\S+)\r\n\r\nEr gilt 5 Minuten und funktioniert einmal\./);
+    assert.ok(html.includes('<html lang="de">') && html.includes(`>${brief.code}<`) && html.includes('Er gilt 5 Minuten'));
+    assert.doesNotMatch(text + html, /href|https?:/, 'no link without RECLAIM_PUBLIC_URL');
+
     const other = await addUser(db);
     smtp.recipientReply = '450 later';
     assertSent(await requestCode(server, other.email), 'cleanup-v1');
@@ -89,6 +103,37 @@ describe('mail', { concurrency: 3 }, () => {
     smtp.recipientReply = '250 ok';
     assertDeleted(await validate(server, other.email, (await smtp.mailTo(other.email)).code), 'cleanup-v1', other);
     await server.stop();
+  });
+
+  it('has the operator’s sentences, template, name and colour in place of ours', async (t) => {
+    const db = await cluster.database(t);
+    const folder = temporaryDirectory(stageOf(t));
+    mkdirSync(join(folder, 'templates/mail'), { recursive: true });
+    writeFileSync(join(folder, 'de.ini'), '[mail]\nrecovery_subject = Dein Code\nrecovery_warning = Sonst nichts; wirklich.\n');
+    writeFileSync(join(folder, 'templates/mail/notice.html'), '{{brand}}');
+    const resend = await FakeProvider.start(t, 'resend');
+    const env = { ...resend.env, RECLAIM_TEXTS: folder, RECLAIM_LANGUAGE: 'de', RECLAIM_BRAND_NAME: 'Fern & Söhne', RECLAIM_BRAND_COLOR: '#0a7d33' };
+    const server = await serve(t, { database: db, env });
+    const user = await addUser(db);
+    assertSent(await requestCode(server, user.email, {}, { headers: { 'Accept-Language': '*' } }), 'cleanup-v1');
+    const { mail } = await resend.mailTo(user.email);
+    assert.equal(mail.subject, 'Dein Code');
+    for (const part of [mail.text, mail.html]) assert.ok(part.includes('Sonst nichts; wirklich.') && part.includes('Er gilt 5 Minuten'));
+    assert.ok(mail.html.includes('Fern &amp; Söhne') && mail.html.includes('#0a7d33'));
+    await server.stop();
+  });
+
+  it('cannot be sent with sentences that do not exist: the start names the file and the key', async (t) => {
+    const folder = temporaryDirectory(stageOf(t));
+    const start = () => run(t, ['serve'], { env: { RECLAIM_TEXTS: folder, RECLAIM_LISTEN: '127.0.0.1:0', RECLAIM_OPS_LISTEN: '127.0.0.1:0' } });
+    writeFileSync(join(folder, 'de.ini'), '[mail]\ngreeting = Hallo\n');
+    const unknown = await start();
+    assert.deepEqual([unknown.code, unknown.stderr], [1, `reclaim: ${folder}/de.ini: there is no sentence called mail.greeting\n`]);
+    writeFileSync(join(folder, 'de.ini'), '');
+    mkdirSync(join(folder, 'templates/mail'), { recursive: true });
+    writeFileSync(join(folder, 'templates/mail/code.html'), '<p>\n{{t mail.greeting}}');
+    const template = await start();
+    assert.deepEqual([template.code, template.stderr], [1, 'reclaim: template mail/code, line 2: there is no sentence `mail.greeting`\n']);
   });
 
   it('gets through at once when the first provider fails, whichever way', async (t) => {

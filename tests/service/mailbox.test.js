@@ -15,7 +15,8 @@ import { Stage, stageOf, until } from './lib/stage.js';
 const pages = ['/mailbox', '/mailbox.json'];
 const statusesOf = async (server) => {
   const found = [];
-  for (const path of pages) found.push((await request(server, { path })).status);
+  const { host, port } = server.address();
+  for (const path of pages) found.push((await fetch(`http://${host}:${port}${path}`)).status);
   return found;
 };
 

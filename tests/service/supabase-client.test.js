@@ -227,7 +227,7 @@ describe('supabase-js with a demonstration and its mailbox', () => {
     });
     const [, code] = /^ {4}(\S+)\r?$/m.exec(mail.text);
     assert.match(code, contracts['cleanup-v1'].code);
-    const page = await (await fetch(`http://${host}:${port}/mailbox`)).text();
+    const page = await (await fetch(`http://${host}:${port}/mailbox/${mail.id}`)).text();
     assert.ok(page.includes(code) && page.includes(user.email));
     const deleted = dataOf(await type(client, user.email, code));
     assert.equal(deleted.data.deletedUserId, user.id);

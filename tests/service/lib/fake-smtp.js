@@ -4,8 +4,11 @@ import net from 'node:net';
 
 import { stageOf, until } from './stage.js';
 
-/** Quoted-printable, as far as ASCII needs it. */
-const decode = (text) => text.replace(/=\r\n/g, '').replace(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
+/** Quoted-printable of UTF-8. */
+const decode = (text) => {
+  const bytes = text.replace(/=\r\n/g, '').replace(/=([0-9A-F]{2})/g, (_, hex) => String.fromCharCode(parseInt(hex, 16)));
+  return Buffer.from(bytes, 'latin1').toString('utf8');
+};
 
 class Letter {
   constructor({ from, to }, data) {

@@ -1,0 +1,170 @@
+// `/mailbox`: what arrives in a demonstration, read as in a mail client, and the mails' own look.
+
+import assert from 'node:assert/strict';
+import { mkdirSync } from 'node:fs';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { after, before, describe, it } from 'node:test';
+
+import { serve } from '../service/lib/reclaim.js';
+import { Stage, until } from '../service/lib/stage.js';
+import { accessibilityOf, fetchPage, look, newReader, openBrowser, originOf, watched } from './lib/browser.js';
+
+const stage = new Stage();
+const screenshots = join(new URL('.', import.meta.url).pathname, '../../build/screenshots');
+let server, browser;
+
+// Mails name the address of the pages, so it has to be known before the start.
+const freePort = () =>
+  new Promise((resolve) => {
+    const listener = createServer();
+    listener.listen(0, '127.0.0.1', () => {
+      const { port } = listener.address();
+      listener.close(() => resolve(port));
+    });
+  });
+
+before(async () => {
+  const port = await freePort();
+  server = await serve(stage, {
+    args: ['--demo'],
+    env: { RECLAIM_LISTEN: `127.0.0.1:${port}`, RECLAIM_PUBLIC_URL: `http://127.0.0.1:${port}/`, RECLAIM_BRAND_NAME: 'Fern & Söhne' },
+  });
+  browser = await openBrowser(stage);
+});
+after(() => stage.end());
+
+const post = async (path, body, headers = {}, method = 'POST') => {
+  const answer = await fetchPage(server, path, { method, headers: { 'content-type': 'application/json', ...headers }, body: body && JSON.stringify(body) });
+  assert.ok(answer.ok, `${path}: ${answer.status}`);
+  return answer.json();
+};
+const mails = async () => (await (await fetchPage(server, '/mailbox.json')).json()).items;
+const mailTo = (address, subject) => until(`${subject} to ${address}`, async () => (await mails()).find((mail) => mail.to === address && mail.subject === subject));
+const codeIn = (mail) => /^ {4}(\S+)\r?$/m.exec(mail.text)[1];
+const ask = (email, language) => post('/functions/v1/cleanup-orphaned-user', { step: 'request-code', email }, { 'accept-language': language });
+
+describe('the mailbox of a demonstration', () => {
+  it('says what to do while no mail has arrived', async () => {
+    const page = await newReader(browser, server);
+    await page.goto('/mailbox');
+    assert.equal(await page.locator('h1').textContent(), 'No mail has arrived');
+    assert.equal(await page.getByRole('link', { name: 'Ask for a code' }).getAttribute('href'), '/recover');
+    await look(page, 'mailbox-empty');
+    watched(page);
+  });
+
+  it('lists the mails, the newest first, and shows one with its links', async () => {
+    await ask('uma@example.com', 'en');
+    const first = await mailTo('uma@example.com', 'Your verification code');
+    await ask('viktor@example.com', 'de');
+    const second = await mailTo('viktor@example.com', 'Ihr Bestätigungscode');
+    const page = await newReader(browser, server);
+    await page.goto('/mailbox');
+    assert.deepEqual(await page.locator('.mails strong').allTextContents(), [second.subject, first.subject]);
+    await look(page, 'mailbox');
+    await page.getByRole('link', { name: 'Your verification code' }).click();
+    assert.equal(new URL(page.url()).pathname, `/mailbox/${first.id}`);
+    assert.equal(await page.locator('h1').textContent(), 'Your verification code');
+    const link = page.locator('.text a');
+    assert.equal(await link.getAttribute('href'), `${originOf(server)}/recover#${codeIn(first)}`);
+    await look(page, 'mailbox-mail');
+    watched(page);
+  });
+
+  it('is read with the keyboard alone, down to the link in a mail', async () => {
+    const [newest] = await mails();
+    const page = await newReader(browser, server, { language: 'de' });
+    await page.goto('/mailbox');
+    const tabTo = async (href) => {
+      await until(`the focus on ${href}`, async () => {
+        await page.keyboard.press('Tab');
+        return (await page.locator(':focus').getAttribute('href')) === href;
+      });
+      await page.keyboard.press('Enter');
+    };
+    await tabTo(`/mailbox/${newest.id}`);
+    await page.waitForURL(`**/mailbox/${newest.id}`);
+    await tabTo(`/mailbox/${newest.id}/html`);
+    await page.waitForURL('**/html');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${originOf(server)}/recover#${codeIn(newest)}`);
+  });
+
+  it('is read with scripts off', async () => {
+    const [newest] = await mails();
+    const page = await newReader(browser, server, { scripts: false });
+    await page.goto('/mailbox');
+    await page.locator('.mails a').first().click();
+    assert.ok((await page.locator('.text').textContent()).includes(codeIn(newest)));
+    await page.getByRole('link', { name: 'Show as HTML' }).click();
+    await page.getByText(codeIn(newest), { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Code eingeben' }).click();
+    await page.waitForURL(`${originOf(server)}/recover#${codeIn(newest)}`);
+  });
+
+  it('shows the HTML part under a policy that lets it load and run nothing', async () => {
+    const [newest] = await mails();
+    const answer = await fetchPage(server, `/mailbox/${newest.id}/html`);
+    assert.equal(answer.headers.get('content-security-policy'), "default-src 'none'; style-src 'unsafe-inline'; sandbox");
+    assert.equal(await answer.text(), newest.html);
+  });
+
+  it('says that a mail is gone', async () => {
+    const page = await newReader(browser, server);
+    for (const path of ['/mailbox/999999/html', '/mailbox/nonsense', '/mailbox/999999']) {
+      const response = await page.goto(path);
+      assert.equal(response.status(), 404, path);
+      assert.equal(await page.locator('h1').textContent(), 'This mail is not here any more');
+    }
+    await look(page, 'mailbox-gone');
+    await page.getByRole('link', { name: 'All mails' }).click();
+    assert.equal(new URL(page.url()).pathname, '/mailbox');
+  });
+});
+
+describe('a mail', () => {
+  const people = [['ada', 'en'], ['ben', 'de']];
+
+  before(async () => {
+    for (const [name, language] of people) {
+      const email = `${name}@example.com`;
+      await post('/auth/code', { email }, { 'accept-language': language });
+      const { token } = await post('/auth/login', { email, password: 'demo-password' });
+      const headers = { authorization: `Bearer ${token}`, 'accept-language': language };
+      await post('/auth/unregister', { password: 'demo-password' }, headers);
+      await mailTo(email, language === 'de' ? 'Ihr Konto wird gelöscht' : 'Your account will be deleted');
+      await post('/auth/unregister', undefined, headers, 'DELETE');
+      await mailTo(email, language === 'de' ? 'Ihr Konto ist wieder aktiv' : 'Your account is active again');
+    }
+  });
+
+  it('is as readable as a page, light and dark, narrow and wide, in both languages', async () => {
+    mkdirSync(screenshots, { recursive: true });
+    const page = await (await browser.newContext({ javaScriptEnabled: true })).newPage();
+    const problems = [];
+    const seen = new Set();
+    for (const { id, html, subject, text } of await mails()) {
+      if (seen.has(subject)) continue;
+      seen.add(subject);
+      assert.ok(html.includes('Fern &amp; Söhne'), subject);
+      await page.setContent(html);
+      const name = `mail-${/<html lang="(..)"/.exec(html)[1]}-${subject.replaceAll(/[^a-z]+/gi, '-').toLowerCase()}`;
+      for (const colorScheme of ['light', 'dark']) {
+        for (const width of [360, 700]) {
+          await page.emulateMedia({ colorScheme });
+          await page.setViewportSize({ width, height: 600 });
+          await page.screenshot({ path: join(screenshots, `${name}-${colorScheme}-${width}.png`), fullPage: true });
+          const wide = await page.evaluate(() => document.documentElement.scrollWidth > document.documentElement.clientWidth);
+          if (wide) problems.push(`${id} ${subject} ${colorScheme} ${width}: scrolls sideways`);
+        }
+        problems.push(...(await accessibilityOf(page)).map((problem) => `${subject} ${colorScheme}: ${problem}`));
+      }
+      const said = await page.locator('body').innerText();
+      for (const line of text.split('\r\n').filter((one) => one && !one.includes('http'))) assert.ok(said.includes(line.trim()), `${subject}: ${line}`);
+    }
+    assert.deepEqual(problems, []);
+    assert.equal(seen.size, 8);
+  });
+});
