@@ -3,7 +3,8 @@
 
 usage: sentences.py ROOT HEADER SOURCE
 
-Every language has the same keys, with the same placeholders, and templates name only keys that exist.
+Every language has the same keys, with the same placeholders, templates name only keys that exist, and every error that a page can
+get has a sentence.
 """
 
 import configparser
@@ -44,6 +45,18 @@ def problems(root, texts):
         for prefix in re.findall(r"\{\{word ([^\s}]+)", path.read_text(encoding="utf-8")):
             if prefix + ".other" not in base:
                 yield f"{path.relative_to(root)}: there is no sentence {prefix}.other"
+    missing = {f"error.{code}": path for code, path in refusals(root) if f"error.{code}" not in base}
+    yield from (f"there is no sentence {key}, for {path}" for key, path in sorted(missing.items()))
+
+
+def refusals(root):
+    """Codes of errors that a page can get from the endpoints it asks, each with the file that has it."""
+    calls = r"\b(?:reply_refuse|reply_error|refuse_\w+|fields_read)\([^;]*;|\.code = \"[A-Z_]+\""
+    for folder in ["api", "customers", "gate", "http", "erasure"]:
+        for path in sorted((root / "src" / folder).glob("*.c")):
+            for call in re.findall(calls, path.read_text(encoding="utf-8")):
+                for code in re.findall(r'"([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*)"', call):
+                    yield code, path.relative_to(root)
 
 
 def literal(text):

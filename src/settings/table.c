@@ -207,7 +207,7 @@ const struct setting settings_rows[] = {
      .help = "The language of readers who ask for none that is here."},
     {PAGES, ROW("TEXTS", string, texts, const char *), .min = 1, .max = 4096, .standard_words = "none",
      .help = "A folder whose en.ini and de.ini replace sentences, and whose templates/NAME.html replace templates of "
-             "pages."},
+             "pages and mails."},
     {PAGES, ROW("BACKUP_RETENTION", duration, backup_retention_ms, int64_t), .min = 0, .max = 315360000000,
      .standard = "35d", .help = "How long backups of the database exist: stated where deletion is explained."},
 
