@@ -46,15 +46,14 @@ const struct statement eraser_put_off = {
 
 const struct statement eraser_census = {
     .name = "eraser_census",
-    .sql =
-        "SELECT (SELECT count(*) FROM (SELECT FROM reclaim.erasures WHERE completed_at IS NULL LIMIT $2::int8) a)"
-        " AS open, (SELECT count(*) FROM (SELECT FROM reclaim.erasures WHERE completed_at IS NULL AND requested_at <"
-        " (SELECT reclaim.now() - $1::int8 * interval '1 millisecond') AND (reopened_at IS NULL OR "
-        "reopened_at <"
-        " (SELECT reclaim.now() - $1::int8 * interval '1 millisecond')) LIMIT $2::int8) b) AS overdue,"
-        " coalesce((SELECT (extract(epoch FROM reclaim.now() - min(coalesce(reopened_at, "
-        "requested_at))) * 1000)::int8"
-        " FROM reclaim.erasures WHERE completed_at IS NULL), 0) AS oldest_ms",
+    .sql = "SELECT (SELECT count(*) FROM (SELECT FROM reclaim.erasures WHERE completed_at IS NULL LIMIT $2::int8) a)"
+           " AS open, (SELECT count(*) FROM (SELECT FROM reclaim.erasures WHERE completed_at IS NULL AND requested_at <"
+           " (SELECT reclaim.now() - $1::int8 * interval '1 millisecond') AND (reopened_at IS NULL OR "
+           "reopened_at <"
+           " (SELECT reclaim.now() - $1::int8 * interval '1 millisecond')) LIMIT $2::int8) b) AS overdue,"
+           " coalesce((SELECT (extract(epoch FROM reclaim.now() - min(coalesce(reopened_at, "
+           "requested_at))) * 1000)::int8"
+           " FROM reclaim.erasures WHERE completed_at IS NULL), 0) AS oldest_ms",
     .params = 2,
     .columns = "open:int8 overdue:int8 oldest_ms:int8",
 };
