@@ -91,7 +91,18 @@ start_no_services() {
     printf '#!/bin/sh\nexit 101\n' | "${as_root[@]}" tee $policy >/dev/null
     "${as_root[@]}" chmod 755 $policy
 }
-# --- npm packages of the tests ---
+# --- npm packages ---
+
+# What the scripts of the pages are bundled with.
+need_web_packages() {
+    local stamp=build/npm-web.stamp
+    [[ ! -d web/node_modules ]] || ! cmp -s web/package-lock.json $stamp || return 0
+    say "installing the npm packages of the pages"
+    mkdir -p build
+    alone quietly npm-web npm ci --prefix web
+    cp web/package-lock.json $stamp
+}
+
 
 need_npm_packages() {
     local major stamp=build/npm.stamp
@@ -112,6 +123,7 @@ configure() { # NAME MESON-OPTION...
     local name=$1
     shift
     local wanted="$PWD $*" stamp=build/$name/dev-options
+    need_web_packages
     [[ ! -f build/$name/build.ninja || $(cat "$stamp" 2>/dev/null) != "$wanted" ]] || return 0
     rm -rf "build/$name"
     quietly "configure-$name" meson setup "build/$name" "$@"

@@ -3,46 +3,23 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/email.h"
 #include "cli/commands.h"
+#include "limits/keys.h"
 #include "limits/store.h"
 #include "server/database.h"
-
-#define TIERS_OF_KEY_MAX 8
-
-struct limits_key { /* what "ip:ADDRESS" and so on names */
-    enum { KEY_GLOBAL, KEY_IP, KEY_EMAIL } kind;
-    struct ip ip;
-    struct str email;
-    bool has_client; /* an address of the client was given with the e-mail address */
-};
-
-static enum err key_parse(struct arena *arena, struct str text, struct limits_key *ret)
-{
-    struct str subject = text, kind;
-    if (str_eq(text, STR("global"))) {
-        ret->kind = KEY_GLOBAL;
-        return OK;
-    }
-    if (!str_split(&subject, ':', &kind))
-        return ERR_INPUT;
-    ret->kind = str_eq(kind, STR("ip")) ? KEY_IP : KEY_EMAIL;
-    if (ret->kind == KEY_IP)
-        return ip_parse(subject, &ret->ip);
-    return str_eq(kind, STR("email")) ? email_normalise(arena, subject, &ret->email) : ERR_INPUT;
-}
 
 enum err limits_read(struct command_context *c)
 {
     bool shows = strcmp(word(c, 0), "show") == 0, resets = strcmp(word(c, 0), "reset") == 0;
-    struct limits_key *key = arena_take(c->arena, sizeof *key), client = {.kind = KEY_GLOBAL};
+    struct limits_key *key = arena_take(c->arena, sizeof *key), client = {.kind = LIMITS_GLOBAL};
     if (c->word_count < 2 || c->word_count > 3 || (!shows && !resets))
         return why_set(&c->why, ERR_INPUT,
                        "say show KEY or reset KEY; KEY is ip:ADDRESS, email:ADDRESS or global, or both addresses");
-    if (!key || key_parse(c->arena, str_of(word(c, 1)), key))
+    if (!key || limits_key_parse(c->arena, str_of(word(c, 1)), key))
         return why_set(&c->why, ERR_INPUT, "\"%s\" is not ip:ADDRESS, email:ADDRESS or global", word(c, 1));
     if (c->word_count == 3) {
-        if (key->kind != KEY_EMAIL || key_parse(c->arena, str_of(word(c, 2)), &client) || client.kind != KEY_IP)
+        if (key->kind != LIMITS_EMAIL || limits_key_parse(c->arena, str_of(word(c, 2)), &client) ||
+            client.kind != LIMITS_IP)
             return why_set(&c->why, ERR_INPUT, "two keys are email:ADDRESS and then ip:ADDRESS");
         key->ip = client.ip;
         key->has_client = true;
@@ -51,48 +28,6 @@ enum err limits_read(struct command_context *c)
         return why_set(&c->why, ERR_INPUT, "--format goes with show");
     c->input = key;
     return OK;
-}
-
-/* The tiers of clients, each followed by that of sites for an IPv6 address. */
-static size_t counted_under_ip(const struct ip *ip, const struct digest *identifier_key,
-                               struct counted into[TIERS_OF_KEY_MAX])
-{
-    static const enum tier tiers[] = {TIER_IP, TIER_PROBE, TIER_LOGIN_IP, TIER_CODE_IP};
-    size_t count = 0;
-    for (size_t i = 0; i < COUNT_OF(tiers); i++) {
-        into[count++] = counted_by_ip(tiers[i], identifier_key, ip);
-        if (!ip_is_v4(ip))
-            into[count++] = counted_by_site(tier_of_sites(tiers[i]), identifier_key, ip);
-    }
-    return count;
-}
-
-static size_t counted_under_email(const struct limits_key *key, const struct digest *identifier_key,
-                                  struct counted into[TIERS_OF_KEY_MAX])
-{
-    static const enum tier tiers[] = {TIER_EMAIL, TIER_EMAIL_VALIDATE, TIER_LOGIN_ADDRESS, TIER_CODE};
-    size_t count = 0;
-    for (size_t i = 0; i < COUNT_OF(tiers); i++)
-        into[count++] = counted_by_email(tiers[i], identifier_key, key->email);
-    if (key->has_client)
-        into[count++] = counted_by_email_and_ip(TIER_LOGIN, identifier_key, key->email, &key->ip);
-    return count;
-}
-
-/* Every tier that counts under the key. */
-static size_t counted_under(const struct limits_key *key, const struct digest *identifier_key,
-                            struct counted into[TIERS_OF_KEY_MAX])
-{
-    switch (key->kind) {
-    case KEY_IP:
-        return counted_under_ip(&key->ip, identifier_key, into);
-    case KEY_EMAIL:
-        return counted_under_email(key, identifier_key, into);
-    default:
-        into[0] = counted_for_everyone(TIER_GLOBAL);
-        into[1] = counted_for_everyone(TIER_GLOBAL_VALIDATE);
-        return 2;
-    }
 }
 
 static const struct report_column columns[] = {
@@ -142,8 +77,8 @@ static enum err add_tier(struct command_context *c, struct report *r, const stru
 
 enum err limits_command(struct command_context *c)
 {
-    struct counted counted[TIERS_OF_KEY_MAX] = {{0}};
-    size_t count = counted_under(c->input, &c->key, counted);
+    struct counted counted[LIMITS_KEY_TIERS] = {{0}};
+    size_t count = limits_key_counted(c->input, &c->key, counted);
     struct tier_table tiers = settings_tiers(c->settings);
     bool resets = strcmp(word(c, 0), "reset") == 0;
     AUTO(report) struct report *r = report_new(&limits_shape, c->format);

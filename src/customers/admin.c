@@ -68,21 +68,26 @@ void customer_show_handle(struct request *rq, const struct caller *caller, void 
 /* What the query asks for; NULL: all. */
 struct customers_query {
     const char *status, *text;
-    bool held;
+    bool held, counts;
 };
 
 /* False after an answer was sent. */
 static bool query_read(struct request *rq, struct customers_query *ret)
 {
     struct str status = request_query(rq, "status"), held = request_query(rq, "held"), text;
+    struct str counts = request_query(rq, "counts");
     enum customer_state state = STATE_ACTIVE;
-    *ret = (struct customers_query){.held = str_eq(held, STR("1"))};
+    *ret = (struct customers_query){.held = str_eq(held, STR("1")), .counts = str_eq(counts, STR("1"))};
     if (status.len && state_parse(status, &state)) {
         reply_refuse(rq, 400, "INVALID_STATUS", "status is active, frozen or deleted.");
         return false;
     }
     if (held.len && !ret->held && !str_eq(held, STR("0"))) {
         reply_refuse(rq, 400, "INVALID_HELD", "held is 1 for customers under legal hold, or 0 for all.");
+        return false;
+    }
+    if (counts.len && !ret->counts && !str_eq(counts, STR("0"))) {
+        reply_refuse(rq, 400, "INVALID_COUNTS", "counts is 1 for the numbers by state, or 0.");
         return false;
     }
     enum err e = request_query_text(rq, "q", &text);
@@ -110,5 +115,10 @@ void customers_list_handle(struct request *rq, const struct caller *caller, void
     struct pg_call call = {.ask = &customers_list,
                            .args = {pg_text_or_null(query.status), pg_text(query.held ? "true" : "false"),
                                     pg_text_or_null(query.text), pg_text_or_null(page.after), pg_i64(page.limit + 1)}};
+    struct pg_call counts = {.ask = &customers_count, .args = {pg_text_or_null(query.text)}};
+    if (query.counts) {
+        page.extra_name = "counts";
+        page.extra = &counts;
+    }
     read_page(rq, customers_pool(context, LANE_BACKGROUND), &page, &call);
 }

@@ -46,10 +46,13 @@ const struct digest *customers_last_mail_key(const struct customers *context)
 
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns)
 {
-    for (;;) {
-        struct pg_call call = {.ask = &customers_prune_log, .args = {pg_i64(retention_ms)}};
-        enum err e = pg_ask(pg, &call, deadline_ns);
-        if (e || call.rows == 0)
-            return e;
-    }
+    static const struct statement *const batches[] = {&customers_prune_log, &customers_prune_mails};
+    enum err e = OK;
+    for (size_t i = 0; !e && i < COUNT_OF(batches); i++)
+        for (int rows = 1; !e && rows > 0;) {
+            struct pg_call call = {.ask = batches[i], .args = {pg_i64(retention_ms)}};
+            e = pg_ask(pg, &call, deadline_ns);
+            rows = call.rows;
+        }
+    return e;
 }

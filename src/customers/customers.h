@@ -59,7 +59,7 @@ const struct digest *customers_last_mail_key(const struct customers *context);
 
 /* The mails about customers, for mail_settings.features. */
 struct mail_templates customers_mails(struct customers *context);
-/* Deletes audit rows older than that. */
+/* Deletes audit rows, and what became of mails, older than that. */
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns) MUST_CHECK;
 /* Deletes sessions that expired over a day ago, and sign-in codes. */
 enum err sessions_prune(struct pg *pg, int64_t deadline_ns) MUST_CHECK;

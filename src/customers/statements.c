@@ -64,6 +64,13 @@ const struct statement customers_list = {
     .columns = "id:uuid object:text",
 };
 
+const struct statement customers_count = {
+    .name = "customers_count",
+    .sql = "SELECT reclaim.customers_count($1)::text AS counts",
+    .params = 1,
+    .columns = "counts:text",
+};
+
 const struct statement customer_read_mail = {
     .name = "customer_read_mail",
     .sql = "SELECT c.status::text AS status, " CUSTOMER_ADDRESS " AS email,"
@@ -113,6 +120,15 @@ const struct statement customers_prune_log = {
     .columns = "",
 };
 
+const struct statement customers_prune_mails = {
+    .name = "customers_prune_mails",
+    .sql =
+        "DELETE FROM reclaim.customer_mails WHERE id IN (SELECT id FROM reclaim.customer_mails"
+        " WHERE created_at < pg_catalog.now() - $1::int8 * interval '1 millisecond' ORDER BY created_at LIMIT 10000)",
+    .params = 1,
+    .columns = "",
+};
+
 /* Always one row: an unknown address costs the same look-ups. */
 const struct statement login_find_user = {
     .name = "login_find_user",
@@ -134,13 +150,13 @@ const struct statement login_find_proof = {
 };
 
 const struct statement *const customers_statements[] = {
-    &customer_take_turn,     &customer_make_change, &customers_sweep_notes,
-    &customer_write_log,     &customer_show,        &customer_show_to_admin,
-    &customers_list,         &customer_read_mail,   &customers_prune_log,
-    &customer_read_reminder, &login_find_user,      &login_find_proof,
-    &anonymise_read,         &anonymise_clear,      &columns_list,
-    &columns_check,          &column_decide,        &customers_read_frozen_again,
-    &own_session_read,
+    &customer_take_turn,     &customer_make_change,  &customers_sweep_notes,
+    &customer_write_log,     &customer_show,         &customer_show_to_admin,
+    &customers_list,         &customer_read_mail,    &customers_prune_log,
+    &customer_read_reminder, &login_find_user,       &login_find_proof,
+    &anonymise_read,         &anonymise_clear,       &columns_list,
+    &columns_check,          &column_decide,         &customers_read_frozen_again,
+    &customers_count,        &customers_prune_mails, &own_session_read,
     &customer_read_language,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

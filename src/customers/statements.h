@@ -18,11 +18,13 @@ extern const struct statement
 extern const struct statement customer_show; /* $1 id → object */
 /* $1 status or null, $2 held, $3 text or null, $4 after or null, $5 limit → id object */
 extern const struct statement customers_list;
+extern const struct statement customers_count;    /* $1 text or null → counts */
 extern const struct statement customer_read_mail; /* $1 id → status email effective frozen_by language */
 extern const struct statement
     customer_read_reminder; /* $1 id, $2 schedule → email effective expires_us frozen_by language */
 extern const struct statement customer_read_language;      /* $1 id → language */
 extern const struct statement customers_prune_log;         /* $1 retention in ms */
+extern const struct statement customers_prune_mails;       /* $1 retention in ms */
 extern const struct statement customers_read_frozen_again; /* → customers */
 /* $1 normalised address → id (null: unknown) hash may_sign_in second_factor (null: cannot be read) */
 extern const struct statement login_find_user;

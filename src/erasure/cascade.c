@@ -57,6 +57,29 @@ const struct statement cascade_status = {
     .columns = "participant:text pending:int8 failed:int8 done:int8 rows:int8 oldest:text error:text kept:int8",
 };
 
+/* Both of the above, for the console. */
+const struct statement cascade_overview = {
+    .name = "cascade_overview",
+    .sql =
+        "SELECT pg_catalog.json_build_object('items', coalesce(pg_catalog.json_agg(pg_catalog.row_to_json(o) ORDER BY"
+        " o.name), '[]'))::text AS overview FROM (SELECT p.name, p.label, p.kind, p.table_name, p.customer_column,"
+        "   p.id_of AS by, p.soft_delete_column AS soft_delete, p.enabled,"
+        "   CASE WHEN p.kind = 'table' AND p.enabled THEN reclaim.cascade_lack(p) END AS finding,"
+        "   coalesce(s.pending, 0) AS pending, coalesce(s.failed, 0) AS failed, coalesce(s.done, 0) AS done,"
+        "   coalesce(s.kept, 0) AS kept, coalesce(s.rows, 0) AS rows, s.oldest, s.error"
+        "   FROM reclaim.cascade_participants p LEFT JOIN (SELECT r.participant,"
+        "     count(*) FILTER (WHERE r.status = 'pending') AS pending, count(*) FILTER (WHERE r.status = 'failed') AS "
+        "failed,"
+        "     count(*) FILTER (WHERE r.status = 'done') AS done, count(*) FILTER (WHERE r.status = 'kept') AS kept,"
+        "     coalesce(sum(r.rows), 0)::int8 AS rows,"
+        "     reclaim.rfc3339(min(e.requested_at) FILTER (WHERE r.status IN ('pending', 'failed'))) AS oldest,"
+        "     max(r.error) FILTER (WHERE r.status = 'failed') AS error"
+        "     FROM reclaim.cascade_receipts r JOIN reclaim.erasures e USING (customer_id) GROUP BY 1) s"
+        "   ON s.participant = p.name) o",
+    .params = 0,
+    .columns = "overview:text",
+};
+
 const struct statement cascade_ledger = {
     .name = "cascade_ledger",
     .sql = "SELECT reclaim.erasure_ledger($1::uuid)::text AS ledger",
@@ -93,9 +116,9 @@ static const struct statement receive = {
 };
 
 const struct statement *const cascade_statements[] = {
-    &cascade_add,    &cascade_list,   &cascade_status, &cascade_ledger, &cascade_preview, &cascade_redrive,
-    &receive,        &eraser_due,     &eraser_page,    &eraser_put_off, &eraser_census,   &eraser_rescan,
-    &cascade_preset, &cascade_switch, &cascade_rescan, &cascade_public,
+    &cascade_add,    &cascade_list,   &cascade_status, &cascade_ledger,   &cascade_preview, &cascade_redrive,
+    &receive,        &eraser_due,     &eraser_page,    &eraser_put_off,   &eraser_census,   &eraser_rescan,
+    &cascade_preset, &cascade_switch, &cascade_rescan, &cascade_overview, &cascade_public,
 };
 const size_t cascade_statement_count = COUNT_OF(cascade_statements);
 

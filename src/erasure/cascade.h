@@ -34,11 +34,12 @@ extern const struct statement cascade_switch; /* $1 name $2 disable, enable or r
 extern const struct statement cascade_rescan; /* $1 customer or null → customers */
 extern const struct statement
     cascade_list; /* → name kind table_name customer_column soft page enabled lack id_of label empties */
-extern const struct statement cascade_status;  /* → participant pending failed done rows oldest error kept */
-extern const struct statement cascade_ledger;  /* $1 customer → ledger; null when there is no such customer */
-extern const struct statement cascade_preview; /* $1 customer $2 most → preview */
-extern const struct statement cascade_public;  /* $1 seconds that backups exist → answer */
-extern const struct statement cascade_redrive; /* $1 customer or null $2 participant or null → receipts */
+extern const struct statement cascade_status;   /* → participant pending failed done rows oldest error kept */
+extern const struct statement cascade_overview; /* → overview, {"items":[…]} */
+extern const struct statement cascade_ledger;   /* $1 customer → ledger; null when there is no such customer */
+extern const struct statement cascade_preview;  /* $1 customer $2 most → preview */
+extern const struct statement cascade_redrive;  /* $1 customer or null $2 participant or null → receipts */
+extern const struct statement cascade_public;   /* $1 seconds that backups exist → answer */
 
 extern const struct statement *const cascade_statements[];
 extern const size_t cascade_statement_count;

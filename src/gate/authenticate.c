@@ -62,6 +62,13 @@ void authenticator_free(struct authenticator *authenticator)
     free(authenticator);
 }
 
+int64_t authenticator_lag_ms(struct authenticator *authenticator)
+{
+    struct frozen_customers *frozen = atomic_load(&authenticator->frozen);
+    int64_t age_ns = frozen ? frozen_customers_state(frozen).age_ns : INT64_MAX;
+    return age_ns == INT64_MAX ? -1 : age_ns / NS_PER_MS;
+}
+
 void authenticator_set_tokens(struct authenticator *authenticator, const struct jwt_keys *tokens)
 {
     atomic_store(&authenticator->tokens, tokens);

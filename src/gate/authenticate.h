@@ -49,6 +49,9 @@ void authenticator_free(struct authenticator *authenticator); /* after the last 
  * authenticator_free(). */
 void authenticator_set_tokens(struct authenticator *authenticator, const struct jwt_keys *tokens);
 
+/* How old this instance's set of frozen customers is, in milliseconds; -1 before the first read. */
+int64_t authenticator_lag_ms(struct authenticator *authenticator);
+
 enum caller_verdict {
     CALLER_KNOWN,
     CALLER_HAS_NONE,

@@ -57,6 +57,7 @@ struct loop {
     bool quiet;          /* no longer listens */
     struct log_batch access_log;
     bool log_waits; /* for its reader */
+    atomic_ullong answered;
     atomic_int connections, working, held;
     atomic_int closing; /* of the connections: shut down to make room */
 };

@@ -157,6 +157,7 @@ struct server_state server_read_state(const struct server *server)
         state.connections += atomic_load(&server->loops[i].connections);
         state.working += atomic_load(&server->loops[i].working);
         state.held += atomic_load(&server->loops[i].held);
+        state.answered += atomic_load(&server->loops[i].answered);
     }
     return state;
 }

@@ -41,8 +41,9 @@ void server_set_policy(struct server *server, const struct http_policy *policy);
 
 struct server_state {
     int connections;
-    int working; /* requests whose reply is not ready */
-    int held;    /* replies waiting for their release time */
+    int working;                 /* requests whose reply is not ready */
+    int held;                    /* replies waiting for their release time */
+    unsigned long long answered; /* requests, since the start */
 };
 struct server_state server_read_state(const struct server *server);
 

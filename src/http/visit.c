@@ -270,6 +270,7 @@ static enum MHD_Result queue_reply(struct visit *visit)
     if (rq->hold.until_ns)
         histogram_observe(&lateness, (double)(visit->sent_ns - visit->release_ns) / (double)NS_PER_S);
     visit_count_answer(rq);
+    atomic_fetch_add_explicit(&visit->loop->answered, 1, memory_order_relaxed);
     peer_send(peer_of(visit->connection));
     enum MHD_Result queued = MHD_queue_response(visit->connection, (unsigned)rq->reply.status, response);
     MHD_destroy_response(response);

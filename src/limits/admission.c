@@ -243,6 +243,14 @@ void admission_configure(struct admission *a, const struct tier_table *tiers)
     remove_refusals(a, NULL);
 }
 
+struct tier_table admission_tiers(struct admission *a)
+{
+    pthread_mutex_lock(&a->lock);
+    struct tier_table tiers = a->tiers;
+    pthread_mutex_unlock(&a->lock);
+    return tiers;
+}
+
 enum err admission_open(struct admission *a, const char *direct_url, struct pool *pool, struct pool *patient_pool,
                         struct why *why)
 {

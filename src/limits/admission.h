@@ -38,6 +38,7 @@ struct admission *admission_new(void) MUST_CHECK;
 void admission_free(struct admission *a);
 /* Sets the limits; clears the cache of refusals. */
 void admission_configure(struct admission *a, const struct tier_table *tiers);
+struct tier_table admission_tiers(struct admission *a); /* those in force */
 /* Starts to use the database for verdicts, and to listen for resets on the direct URL. Requests with a key that another
  * program holds wait on `patient_pool`, so that no other waits behind them. */
 enum err admission_open(struct admission *a, const char *direct_url, struct pool *pool, struct pool *patient_pool,

@@ -160,8 +160,24 @@ struct str page_json(struct page *p, const char *format, ...)
 static bool endpoint_answered(struct request *rq, void *context)
 {
     struct page *p = context;
-    (void)rq;
+    for (const struct reply_header *h = p->cookies; h; h = h->next)
+        reply_header(rq, h->name, h->value);
     return p->answered(p);
+}
+
+/* Copies: an answer that may be replaced has two versions, and each gets them. */
+static struct reply_header *cookies_of(struct page *p)
+{
+    struct reply_header *cookies = NULL;
+    for (const struct reply_header *h = p->rq->reply.headers; h; h = h->next) {
+        struct reply_header *copy = strcmp(h->name, "Set-Cookie") == 0 ? arena_take(p->rq->arena, sizeof *copy) : NULL;
+        if (!copy)
+            continue;
+        *copy = *h;
+        copy->next = cookies;
+        cookies = copy;
+    }
+    return cookies;
 }
 
 void page_ask(struct page *p, const struct forward *to, bool (*answered)(struct page *p))
@@ -171,6 +187,7 @@ void page_ask(struct page *p, const struct forward *to, bool (*answered)(struct 
     f.done = endpoint_answered;
     f.context = p;
     p->answered = answered;
+    p->cookies = cookies_of(p);
     request_forward(p->rq, &f);
 }
 

@@ -40,9 +40,10 @@ struct page {
     struct form form;
     char visitor[33]; /* binds form tokens to this browser */
     bool new_visitor;
-    bool keeps_language;  /* the reader chose it by a link */
-    const char *customer; /* for X-Reclaim-Customer of what page_gather() reads; NULL: none */
-    void *own;            /* what the page itself needs until it is written */
+    bool keeps_language;          /* the reader chose it by a link */
+    const char *customer;         /* for X-Reclaim-Customer of what page_gather() reads; NULL: none */
+    void *own;                    /* what the page itself needs until it is written */
+    struct reply_header *cookies; /* set before the endpoint was asked, which begins a reply of its own */
     struct page_gathering *gathering;
     bool (*answered)(struct page *p);
 };

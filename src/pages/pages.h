@@ -8,6 +8,7 @@
 
 struct pages_config {
     const struct digest *key;            /* seals cookies and makes the tokens of forms */
+    const struct digest *token_key;      /* signs the token of the demonstration's operator */
     const char *public_url, *signup_url; /* NULL: not set */
     const char *brand_name, *brand_logo, *brand_color;
     enum language language;            /* of readers who ask for none that is here */

@@ -72,7 +72,13 @@ const struct statement audit_mails_ended = {
            "   AND c.code_salt = h.code_salt RETURNING c.log_id),"
            " failed AS (UPDATE reclaim.auth_cleanup_log l SET status = 'failed', error_code = 'ORPHAN_CLEANUP_008',"
            "   updated_at = now() FROM known k LEFT JOIN dropped d ON d.log_id = k.log_id WHERE k.is_failed AND l.id = "
-           "k.log_id AND l.status = 'pending')" ADD_EVENT
+           "k.log_id AND l.status = 'pending'),"
+           " about_customers AS (INSERT INTO reclaim.customer_mails (customer_id, template, outcome, detail)"
+           "   SELECT (m.payload->>'customer_id')::uuid, pg_catalog.\"left\"(m.payload->>'template', 100), m.outcome, "
+           "m.detail"
+           "   FROM pg_catalog.jsonb_to_recordset($1::jsonb) AS m(payload jsonb, outcome text, detail text)"
+           "   WHERE m.payload->>'template' LIKE 'customer-%'"
+           "     AND m.payload->>'customer_id' ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$')" ADD_EVENT
            "detail) SELECT k.log_id, k.correlation_id, k.email_hash, NULL, 'mail', k.outcome, k.detail FROM known k",
     .params = 1,
     .columns = "",
@@ -110,30 +116,12 @@ static const struct statement prune_events = {
     .columns = "",
 };
 
-/* A correlation id also finds what else happened to its code: the other step and the mail. Rows of the log from before there
- * were events stand for themselves. */
 const struct statement audit_trace = {
     .name = "audit_trace",
-    .sql = "WITH own AS MATERIALIZED (SELECT e.* FROM reclaim.auth_cleanup_events e WHERE e.correlation_id = $1::uuid),"
-           " found AS (SELECT * FROM own"
-           "   UNION SELECT e.* FROM reclaim.auth_cleanup_events e WHERE e.email_hash = $2"
-           "   UNION SELECT e.* FROM own o JOIN reclaim.auth_cleanup_events e"
-           "     ON e.email_hash = o.email_hash AND e.log_id = o.log_id),"
-           " told AS (SELECT f.id, f.created_at, f.kind, f.outcome, f.detail, f.count, f.counted_from, f.sqlstate,"
-           "     f.constraint_name, f.correlation_id, f.network_hash, f.log_id FROM found f"
-           "   UNION ALL SELECT l.id, l.created_at, l.step, coalesce(l.error_code, l.status), l.orphan_classification,"
-           "     1, NULL, NULL, NULL, l.correlation_id, l.ip_hash, l.id FROM reclaim.auth_cleanup_log l"
-           "   WHERE (l.correlation_id = $1::uuid OR l.email_hash = $2) AND NOT EXISTS (SELECT FROM"
-           "     reclaim.auth_cleanup_events e WHERE e.correlation_id = l.correlation_id"
-           "     AND e.email_hash = l.email_hash AND e.kind = l.step))"
-           " SELECT reclaim.rfc3339(coalesce(t.counted_from, t.created_at)) AS at, t.kind, t.outcome, t.count,"
-           "   t.correlation_id, t.sqlstate, t.constraint_name,"
-           "   nullif(pg_catalog.concat_ws('; ', t.detail, r.actor || ': ' || r.reason), '') AS detail, "
-           "t.network_hash, t.log_id,"
-           "   l.status AS log_status, l.error_code AS log_error, reclaim.rfc3339(l.updated_at) AS log_updated_at"
-           " FROM told t LEFT JOIN reclaim.auth_cleanup_log l ON l.id = t.log_id"
-           " LEFT JOIN reclaim.auth_cleanup_reasons r ON r.log_id = t.log_id"
-           " ORDER BY coalesce(t.counted_from, t.created_at), t.id",
+    .sql = "SELECT reclaim.rfc3339(t.at) AS at, t.kind, t.outcome, t.count, t.correlation_id, t.sqlstate,"
+           " t.constraint_name, t.detail, t.network_hash, t.log_id, t.log_status, t.log_error,"
+           " reclaim.rfc3339(t.log_updated_at) AS log_updated_at FROM reclaim.cleanup_trail($1::uuid, $2) t"
+           " ORDER BY t.at, t.id",
     .params = 2,
     .columns = "at:text kind:text outcome:text count:int8 correlation_id:uuid sqlstate:text constraint_name:text"
                " detail:text network_hash:text log_id:int8 log_status:text log_error:text log_updated_at:text",

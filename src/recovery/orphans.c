@@ -133,11 +133,37 @@ static void write_page(struct buf *sql, const struct ownership_column *columns, 
     buf_addz(sql, ") ORDER BY u.id LIMIT $3::int8");
 }
 
+/* By id, for lists that show what keeps an orphan from being deleted. Where rows are hidden every user might be one: division by
+ * zero, so that none is shown. */
+static void write_report(struct buf *sql, const struct ownership_column *columns, size_t count)
+{
+    buf_addz(sql, "WITH orphans AS MATERIALIZED (SELECT u.id, u.email::text AS email,"
+                  " to_char(u.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS created_at,"
+                  " (u.email_confirmed_at IS NOT NULL) AS verified,"
+                  " to_char(u.last_sign_in_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS last_sign_in_at,"
+                  " CASE WHEN u.banned_until > now() THEN 'banned' END AS ban FROM auth.users u"
+                  " WHERE 1 / (SELECT CASE WHEN ");
+    add_sees_everything(sql, columns, count, "SELECT");
+    buf_addz(sql, " THEN 1 ELSE 0 END) = 1 AND ($2::uuid IS NULL OR u.id > $2::uuid)"
+                  " AND u.email IS NOT NULL AND u.is_sso_user = false AND u.deleted_at IS NULL"
+                  " AND u.created_at <= now() - make_interval(secs => $1::float8) AND NOT (");
+    add_owns_something(sql, columns, count);
+    buf_addz(sql,
+             ") ORDER BY u.id LIMIT $3::int8), blocked AS (SELECT unnest(b.users) AS id, unnest(b.tables) AS blocked_by"
+             " FROM reclaim.blocked_users(ARRAY(SELECT o.id FROM orphans o), ");
+    add_owned(sql, columns, count);
+    buf_addz(sql, ", true) b) SELECT o.id, json_build_object('id', o.id, 'email', o.email, 'created_at', o.created_at,"
+                  " 'verified', o.verified, 'last_sign_in_at', o.last_sign_in_at,"
+                  " 'blocked_by', coalesce(o.ban, b.blocked_by))::text AS object"
+                  " FROM orphans o LEFT JOIN blocked b ON b.id = o.id ORDER BY o.id");
+}
+
 enum err orphan_statements_write(const struct ownership_column *columns, size_t count, struct orphan_statements *ret)
 {
-    static void (*const writers[])(struct buf *, const struct ownership_column *, size_t) = {
-        write_candidates, write_has_company, write_have_company, write_list, write_blocked, write_keys, write_page};
-    AUTO(buf) struct buf sql = buf_new(49152);
+    static void (*const writers[])(struct buf *, const struct ownership_column *,
+                                   size_t) = {write_candidates, write_has_company, write_have_company, write_list,
+                                              write_blocked,    write_keys,        write_report,       write_page};
+    AUTO(buf) struct buf sql = buf_new(57344);
     size_t at[COUNT_OF(writers)];
     for (size_t i = 0; i < COUNT_OF(writers); i++) {
         at[i] = sql.len;
@@ -160,6 +186,7 @@ enum err orphan_statements_write(const struct ownership_column *columns, size_t 
                  "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text blocked_by:text"},
         .blocked = {"orphan_blocked", text + at[4], 1, "keys:int4 id:uuid blocked_by:text"},
         .keys = {"orphan_keys", text + at[5], 0, "finding:text"},
+        .report = {"orphan_report", text + at[6], 3, "id:uuid object:text"},
         .page = {"orphan_page", text + at[COUNT_OF(writers) - 1], 3,
                  "id:uuid email:varchar created_at:text verified:bool last_sign_in_at:text"},
         .text = text,

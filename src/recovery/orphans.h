@@ -28,6 +28,8 @@ struct orphan_statements {
     struct statement list; /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at, blocked_by */
     /* $1 age in seconds, $2 the last id of the page before, $3 how many → as list, without banned users and blocked_by */
     struct statement page;
+    /* $1 age in seconds, $2 the last id of the page before or null, $3 how many → id:uuid object:text; fails where rows are hidden */
+    struct statement report;
     struct statement keys; /* → finding:text, one for each foreign key that can stop a deletion */
     char *text;            /* the memory of these */
     char *lock_text;

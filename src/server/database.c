@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "billing/billing.h"
 #include "calls/calls.h"
+#include "console/console.h"
 #include "credentials/access_keys.h"
 #include "customers/customers.h"
 #include "customers/expiry.h"
@@ -303,6 +304,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {subscription_statements, subscription_statement_count},
         {expiry_statements, expiry_statement_count},
         {cascade_statements, cascade_statement_count},
+        {console_statements, console_statement_count},
         {calls_statements, calls_statement_count},
         {sandbox_statements, sandbox_statement_count},
     };
@@ -313,7 +315,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
     }
     const struct statement *const owned[] = {&orphans->candidates,   &orphans->blocked, &orphans->has_company,
                                              &orphans->have_company, &orphans->list,    &orphans->keys,
-                                             &orphans->page};
+                                             &orphans->page,         &orphans->report};
     struct why drift;
     if (pg_check_statements(pg, owned, COUNT_OF(owned), &drift))
         log_warn("ownership tables unusable: check-email-status answers null", F_STR("why", drift.text));

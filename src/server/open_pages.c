@@ -1,11 +1,12 @@
 #include "server/open_pages.h"
 
-enum err open_pages(const struct settings *s, bool demo, const struct digest *key, const struct sentences *sentences,
-                    struct pages **ret, struct why *why)
+enum err open_pages(const struct settings *s, bool demo, const struct server_keys *keys,
+                    const struct sentences *sentences, struct pages **ret, struct why *why)
 {
     if (!s->pages)
         return OK;
-    return pages_new(&(struct pages_config){.key = key,
+    return pages_new(&(struct pages_config){.key = &keys->pages,
+                                            .token_key = &keys->tokens,
                                             .public_url = s->public_url,
                                             .signup_url = s->signup_url,
                                             .brand_name = s->brand_name,

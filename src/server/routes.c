@@ -1,6 +1,7 @@
 #include "server/routes.h"
 
 #include "base/embedded.h"
+#include "server/settings_http.h"
 #include "server/test_hooks.h"
 
 static void openapi(struct request *rq)
@@ -118,6 +119,26 @@ static void add_calls(struct routes *r, const struct routes_needs *needs)
                 context);
 }
 
+static void add_console(struct routes *r, const struct routes_needs *needs)
+{
+    struct console *context = &r->console;
+    add_guarded(r, needs, METHOD_GET, "/v1/stats", ADMIN_READS, stats_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/audit", ADMIN_READS, audit_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/timeline", ADMIN_READS, timeline_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/limits/{key}", ADMIN_READS, limits_show_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/limits/{key}", ADMITS_ADMIN, limits_reset_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/orphans", ADMIN_READS, orphans_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/events/dead", ADMIN_READS, dead_letters_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/events/dead/{id}/redrive", ADMITS_ADMIN, dead_redrive_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/participants", ADMIN_READS, participants_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/console/sessions", ADMIN_READS, session_begin_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/console/sessions", ADMIN_READS, sessions_end_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/console/sessions/{id}", ADMIN_READS, session_show_handle, context);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/console/sessions/{id}", ADMIN_READS, session_end_handle, context);
+    add_guarded(r, needs, METHOD_POST, "/v1/console/reveals", ADMIN_READS, reveal_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/settings", ADMIN_READS, settings_handle, &r->settings);
+}
+
 static void add_pages(struct routes *r, struct pages *pages)
 {
     const struct route *page;
@@ -153,6 +174,11 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->cascade.authenticator = needs->authenticator;
     r->cascade.backup_retention_ms = s->backup_retention_ms;
     r->calls.authenticator = needs->authenticator;
+    r->console.authenticator = needs->authenticator;
+    r->console.admission = needs->admission;
+    r->console.identifier_key = needs->identifier_key;
+    r->console.orphans = needs->orphans;
+    rates_init(&r->console.rates);
     r->cleanup.uniform = s->enumeration == ENUMERATION_UNIFORM;
 }
 
@@ -193,6 +219,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     add_billing(r, needs);
     add_cascade(r, needs);
     add_calls(r, needs);
+    add_console(r, needs);
     add_sandbox(r, needs);
     if (needs->shows_mailbox)
         routes_add(
@@ -210,6 +237,8 @@ void routes_configure(struct routes *r, const struct settings *s)
     atomic_store(&r->cleanup.hold.hold_ms, s->hold_ms);
     atomic_store(&r->cleanup.hold.sigma_ms, s->hold_sigma_ms);
     reminder_times_set(&r->sandbox.reminders, s->reminders.at_ms, s->reminders.count);
+    atomic_store(&r->console.deadline_ms, s->cascade_deadline_ms);
+    atomic_store(&r->settings, s);
 }
 
 enum err routes_open(struct routes *r, struct lanes *lanes, struct engine *engine)
@@ -220,6 +249,7 @@ enum err routes_open(struct routes *r, struct lanes *lanes, struct engine *engin
     atomic_store(&r->cascade.pool, account);
     atomic_store(&r->cascade.anonymous, anonymous);
     atomic_store(&r->sandbox.pool, account); /* not where mails are sent, for which an advance waits */
+    atomic_store(&r->console.pool, lanes_pool(lanes, LANE_BACKGROUND));
     enum err e = cleanup_open(&r->cleanup, anonymous, engine);
     if (!e)
         e = customers_open(&r->customers, lanes, engine);

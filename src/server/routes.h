@@ -4,6 +4,7 @@
 
 #include "billing/billing.h"
 #include "calls/calls.h"
+#include "console/console.h"
 #include "customers/customers.h"
 #include "erasure/cascade.h"
 #include "gate/gate.h"
@@ -27,6 +28,8 @@ struct routes {
     struct billing billing;
     struct cascade cascade;
     struct calls calls;
+    struct console console;
+    _Atomic(const struct settings *) settings;
     struct probe probe;
     struct cleanup cleanup;
     struct mailbox mailbox;

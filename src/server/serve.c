@@ -199,6 +199,14 @@ static void block_signals(struct app *app)
     signal(SIGPIPE, SIG_IGN);
 }
 
+/* Every second, once the database has been opened. */
+static void watch(struct app *app)
+{
+    lanes_watch(app->lanes);
+    if (app->public && app->leader)
+        console_watch(&app->routes.console, server_read_state(app->public).answered, leader_is_me(app->leader));
+}
+
 /* Waits for signals up to `ms` and restarts the embedded cluster when it has ended. False when the program must stop. */
 static bool attend(struct app *app, int64_t ms)
 {
@@ -214,7 +222,7 @@ static bool attend(struct app *app, int64_t ms)
         if (app->cluster)
             cluster_restart_if_ended(app->cluster);
         if (app->lanes)
-            lanes_watch(app->lanes);
+            watch(app);
         if (signal == SIGTERM || signal == SIGINT)
             return false;
         if (signal == SIGHUP)
@@ -274,7 +282,8 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
     if (e || (e = database_make_partitions(pg, deadline_ns)) || (e = cleanup_purge_codes(pg, deadline_ns)) ||
         (e = cleanup_prune_reasons(pg, s->audit_retention_ms, deadline_ns)) ||
         (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)) || (e = sessions_prune(pg, deadline_ns)) ||
-        (e = customers_count_frozen_again(pg, deadline_ns)))
+        (e = customers_count_frozen_again(pg, deadline_ns)) || (e = instances_prune(pg, deadline_ns)) ||
+        (e = console_sessions_prune(pg, deadline_ns)))
         return e;
     if ((e = gate_ended_prune(&app->gate_ended, pg, deadline_ns)) ||
         (e = audit_prune(pg, s->audit_retention_ms, deadline_ns)) ||
@@ -394,6 +403,7 @@ static enum err listen_all(struct app *app, struct why *why)
     const struct server_config ops = listener_ops(s, &app->ops_router, policy);
     if ((e = server_start(&public, &app->public, why)))
         return e;
+    instance_init(&app->routes.console.instance, server_address(app->public));
     gauge_source(&connections, read_connections, app->public);
     gauge_source(&held, read_held, app->public);
     return server_start(&ops, &app->ops, why);
@@ -465,7 +475,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     configure_limits(app, s);
     if ((e = keys_read(s, &app->keys, why)) || (e = open_authenticator(app, s, why)) ||
         (e = sentences_load(s->texts, &app->sentences, why)) || (e = open_post(app, s, why)) ||
-        (e = open_pages(s, app->demo, &app->keys.pages, app->sentences, &app->pages, why)))
+        (e = open_pages(s, app->demo, &app->keys, app->sentences, &app->pages, why)))
         return e;
     if (!(app->hangup = hangup_new(s->switch_rpc_url)))
         return why_set(why, ERR_MEMORY, "no memory for calls");
@@ -507,6 +517,7 @@ static bool close_app(struct app *app)
         counter_source(&pool_retries, NULL, NULL);
         if (app->engine)
             work_stop(app->engine, clock_ns() + 2 * NS_PER_S);
+        instance_leave(&app->routes.console.instance, lanes_pool(app->lanes, LANE_BACKGROUND));
         lanes_stop(app->lanes, clock_ns() + NS_PER_S);
     }
     background_stop(app->background);

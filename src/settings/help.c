@@ -1,6 +1,7 @@
 /* Prints the table of settings: --help, the documentation page, the example file, the values in force. */
 #include <string.h>
 
+#include "base/json.h"
 #include "settings/table.h"
 
 static bool starts_group(size_t i)
@@ -135,4 +136,41 @@ void settings_print_current(const struct settings *s, FILE *out)
         struct str shown = buf_str(&value);
         fprintf(out, "%s=%s (%s)\n", settings_rows[i].name, shown.at ? shown.at : "", by[g->by]);
     }
+}
+
+static void write_member(struct json_writer *w, const char *key, struct str text)
+{
+    json_key(w, key);
+    json_str(w, text);
+}
+
+void settings_write_json(const struct settings *s, struct buf *out)
+{
+    static const char *const by[] = {"default", "environment", "file"};
+    struct json_writer w = json_to(out);
+    json_open(&w, '{');
+    json_key(&w, "items");
+    json_open(&w, '[');
+    for (size_t i = 0; i < settings_count; i++) {
+        const struct given *g = &s->origin->given[i];
+        AUTO(buf) struct buf value = buf_new(4096);
+        if (g->text)
+            setting_show(&settings_rows[i], str_of(g->text), &value);
+        json_open(&w, '{');
+        write_member(&w, "name", str_of(settings_rows[i].name));
+        write_member(&w, "group", str_of(settings_rows[i].group));
+        write_member(&w, "value", g->text ? buf_str(&value) : (struct str){NULL, 0});
+        write_member(&w, "source", str_of(by[g->by]));
+        json_key(&w, "reloadable");
+        json_bool(&w, settings_rows[i].reloadable);
+        write_member(&w, "help", str_of(settings_rows[i].help));
+        json_close(&w, '}');
+    }
+    json_close(&w, ']');
+    json_key(&w, "warnings");
+    json_open(&w, '[');
+    for (size_t i = 0; i < s->warnings.count; i++)
+        json_str(&w, str_of(s->warnings.at[i]));
+    json_close(&w, ']');
+    json_close(&w, '}');
 }

@@ -8,6 +8,7 @@
 
 #include <stdio.h>
 
+#include "base/buf.h"
 #include "base/ip.h"
 #include "base/log.h"
 #include "credentials/jwt.h"
@@ -139,9 +140,11 @@ bool settings_shows_mailbox(const struct settings *s, bool demo);
 /* The installation's clock can be moved. */
 bool settings_is_sandbox(const struct settings *s, bool demo);
 
-void settings_print_help(FILE *out);                              /* `reclaim help settings` */
-void settings_print_markdown(FILE *out);                          /* docs/settings.md */
-void settings_print_ini(FILE *out);                               /* deploy/reclaim.ini.example */
+void settings_print_help(FILE *out);     /* `reclaim help settings` */
+void settings_print_markdown(FILE *out); /* docs/settings.md */
+void settings_print_ini(FILE *out);      /* deploy/reclaim.ini.example */
+/* {"items":[{"name","group","value","source","reloadable","help"}],"warnings":[…]}; masked in the same way */
+void settings_write_json(const struct settings *s, struct buf *out);
 void settings_print_current(const struct settings *s, FILE *out); /* NAME=value; secrets and passwords as *** */
 
 #endif

@@ -32,8 +32,18 @@ static const struct statement prune_dead = {
     .columns = "",
 };
 
-const struct statement *const work_statements[] = {&work_insert, &work_insert_free, &work_delete, &work_change,
-                                                   &work_renew,  &work_claim,       &work_census, &prune_dead};
+const struct statement work_redrive = {
+    .name = "work_redrive",
+    .sql = "UPDATE reclaim.work_items SET state = 'open', tries = 0, due_at = pg_catalog.clock_timestamp(),"
+           " updated_at = pg_catalog.clock_timestamp() WHERE id = $1::int8 AND state = 'dead'"
+           " RETURNING kind, payload ->> 'customer_id' AS customer",
+    .params = 1,
+    .columns = "kind:text customer:text",
+};
+
+const struct statement *const work_statements[] = {&work_insert, &work_insert_free, &work_delete,
+                                                   &work_change, &work_renew,       &work_claim,
+                                                   &work_census, &prune_dead,       &work_redrive};
 const size_t work_statement_count = COUNT_OF(work_statements);
 
 struct work_item *item_new(struct engine *engine, const struct work_kind *kind, struct str payload)

@@ -149,6 +149,9 @@ void work_free(struct engine *engine); /* after pool_stop(), when no flow uses i
 enum err work_prune_dead(struct pg *pg, const struct work_kind *kind, int64_t retention_ms,
                          int64_t deadline_ns) MUST_CHECK;
 
+/* $1 id of a dead item, which is tried again → kind, customer; no row when there is none. The engines claim it when they look. */
+extern const struct statement work_redrive;
+
 struct work_state {
     size_t in_memory;      /* waiting, running, or ended and not yet recorded */
     int64_t waiting, dead; /* in the table, when last counted */

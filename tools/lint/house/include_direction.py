@@ -21,10 +21,11 @@ MAY_INCLUDE = {
     "api": {"base"} | PLATFORM | SERVICES,
     "gate": {"base", "api"} | PLATFORM | SERVICES,
     **{folder: {"base"} | PLATFORM | SERVICES | ENTRY for folder in FEATURES},
+    "console": {"base"} | PLATFORM | SERVICES | ENTRY | FEATURES,  # shows what the features have
     "pages": {"base"} | PLATFORM | SERVICES | ENTRY | FEATURES,
     "settings": {"base"} | PLATFORM | SERVICES | FEATURES,
-    "server": {"base", "settings", "pages"} | PLATFORM | SERVICES | ENTRY | FEATURES,
-    "cli": {"base", "settings", "server", "pages"} | PLATFORM | SERVICES | ENTRY | FEATURES,
+    "server": {"base", "settings", "console", "pages"} | PLATFORM | SERVICES | ENTRY | FEATURES,
+    "cli": {"base", "settings", "server", "console", "pages"} | PLATFORM | SERVICES | ENTRY | FEATURES,
 }
 
 

@@ -1,0 +1,1 @@
+DROP TABLE reclaim.instances, reclaim.customer_mails, reclaim.console_sessions;

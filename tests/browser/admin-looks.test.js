@@ -1,0 +1,68 @@
+// takes long
+// How the operators' console looks, with much going on and on a first visit.
+
+import assert from 'node:assert/strict';
+import { after, before, describe, it } from 'node:test';
+
+import { addCustomer, freeze } from '../service/lib/customers.js';
+import { addUser } from '../service/lib/people.js';
+import { Stage } from '../service/lib/stage.js';
+import { openConsole, rightToLeft } from './lib/admin.js';
+import { accessibilityOf, look, newReader, originOf, watched } from './lib/browser.js';
+
+const stage = new Stage();
+let db, server, browser, signIn, operator;
+before(async () => {
+  ({ db, server, browser, signIn, operator } = await openConsole(stage, ['admin']));
+});
+after(() => stage.end());
+
+describe('the console', () => {
+  it('looks right with much going on: sign-in, overview, audit, limits, dead letters, services, orphans, settings', async () => {
+    const due = await addCustomer(db, { name: 'Example Atelier', email: 'atelier@customers.example.com' });
+    await freeze(server, due.id);
+    await db.query(`update reclaim.customer_customers set deletion_effective_at = now() + interval '3 days' where id = $1`, [due.id]);
+    const held = await addCustomer(db, { name: rightToLeft, email: 'held@customers.example.com' });
+    await db.query(`update reclaim.customer_customers set hold_at = now() - interval '13 days', hold_reason = 'a lawsuit' where id = $1`, [held.id]);
+    await db.query(`insert into reclaim.cascade_participants (name, kind, label) values ('archive', 'remote', 'Your archive')`);
+    await db.query(`insert into reclaim.erasures (customer_id, requested_at) values (gen_random_uuid(), now() - interval '70 minutes')`);
+    await db.query(`insert into reclaim.cascade_receipts (customer_id, participant, status, error) select customer_id, 'archive', 'failed', 'the archive is read-only until Monday' from reclaim.erasures where completed_at is null`);
+    await db.query(`insert into reclaim.customer_log (action, actor, outcome, created_at) select (array['freeze', 'recover', 'delete'])[1 + n % 3], 'admin', 'done', now() - n * interval '47 seconds' from generate_series(1, 70) n`);
+    await db.query(`insert into reclaim.work_items (kind, payload, state, tries, last_error) values ('mail', '{"template":"customer-reminder"}', 'dead', 8, 'every provider refused it')`);
+    await addUser(db, { email: 'orphan@customers.example.com' });
+    const page = await newReader(browser, server);
+    await signIn(page, 'rk_nothing');
+    await look(page, 'admin-sign-in');
+    await signIn(page);
+    for (const [path, name] of [
+      ['/admin', 'admin-overview'],
+      ['/admin/audit', 'admin-audit'],
+      ['/admin/limits?key=2001:db8::1', 'admin-limits'],
+      ['/admin/dead', 'admin-dead'],
+      ['/admin/services', 'admin-services'],
+      ['/admin/orphans', 'admin-orphans'],
+    ]) {
+      await page.goto(path);
+      await look(page, name);
+    }
+    await page.goto('/admin/settings');
+    assert.deepEqual(await accessibilityOf(page), []);
+    assert.doesNotMatch(await page.locator('main').textContent(), /canary/);
+    await page.goto('/admin');
+    const attention = await page.locator('section', { hasText: 'Needs attention' }).last().textContent();
+    for (const word of ['Example Atelier', 'deleted in 2 d', '0 of 1 receipts', 'legal hold since']) assert.ok(attention.includes(word), `${word}: ${attention}`);
+    assert.doesNotMatch(attention, /atelier@/);
+    watched(page);
+  });
+
+  it('is under 60 KB on a first visit', async () => {
+    const page = await operator();
+    const session = await page.context().newCDPSession(page);
+    let bytes = 0;
+    await session.send('Network.enable');
+    await session.send('Network.setCacheDisabled', { cacheDisabled: true });
+    session.on('Network.loadingFinished', (event) => (bytes += event.encodedDataLength));
+    await page.goto('/admin', { waitUntil: 'networkidle' });
+    assert.ok(bytes > 5000 && bytes < 60_000, `${bytes} bytes from ${originOf(server)}`);
+  });
+});
