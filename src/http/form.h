@@ -13,8 +13,8 @@ struct form {
     } fields[FORM_FIELDS_MAX];
 };
 
-/* Only on the loop's thread, in the handler. ERR_INPUT: another content type, text that is not UTF-8 without NUL, or too
- * many fields. A malformed escape stays as it is. */
+/* Only on the loop's thread, in the handler. ERR_INPUT: another content type, a malformed escape, text that is not UTF-8
+ * without NUL, or too many fields. */
 enum err form_read(struct request *rq, struct form *ret) MUST_CHECK;
 /* A field's value, trimmed of nothing; absent when there is none. Of several with one name the first. */
 struct str form_get(const struct form *form, const char *name);

@@ -104,7 +104,6 @@ void visit_identify(struct visit *visit); /* correlation id, form of errors, rou
 void visit_count_answer(const struct request *rq);
 void visit_end(struct visit *visit);
 const struct router *visit_router(const struct request *rq);
-struct MHD_Connection *visit_connection(const struct request *rq);
 
 /* peer.c */
 enum MHD_Result peer_may_connect(void *context, const struct sockaddr *address, socklen_t len);

@@ -389,11 +389,6 @@ const struct router *visit_router(const struct request *rq)
     return visit_of(rq)->loop->server->config.router;
 }
 
-struct MHD_Connection *visit_connection(const struct request *rq)
-{
-    return visit_of(rq)->connection;
-}
-
 enum MHD_Result visit_handle(void *context, struct MHD_Connection *connection, const char *url, const char *method,
                              const char *version, const char *data, size_t *data_len, void **visit_context)
 {

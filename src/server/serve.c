@@ -26,6 +26,7 @@
 #include "pg/migrate.h"
 #include "server/background.h"
 #include "server/database.h"
+#include "server/greet.h"
 #include "server/health.h"
 #include "server/listeners.h"
 #include "server/note_settings.h"
@@ -550,38 +551,6 @@ static bool close_app(struct app *app)
     return true;
 }
 
-static void greet(struct app *app)
-{
-    const struct settings *s = settings_now(app);
-    if (!app->demo)
-        return;
-    static const char *const pages[][2] = {{"Start here", "/"},
-                                           {"Register again", "/recover"},
-                                           {"Account", "/account"},
-                                           {"Console", "/admin"},
-                                           {"API", "/docs"}};
-    const char *public = server_address(app->public), *ops = server_address(app->ops);
-    printf("Reclaim is listening.\n");
-    for (size_t i = 0; app->pages && i < COUNT_OF(pages); i++)
-        printf("  %-14s http://%s%s\n", pages[i][0], public, pages[i][1]);
-    if (settings_shows_mailbox(s, app->demo))
-        printf("  Mailbox        http://%s/mailbox%s\n", public, s->pages ? "" : ".json");
-    else if (settings_has_mailbox(s, app->demo))
-        printf("  Mailbox        not shown: others reach RECLAIM_LISTEN (%s); table reclaim.mailbox has the mails\n",
-               s->listen);
-    printf("  Description    http://%s/openapi.json\n"
-           "  Health         http://%s/readyz\n"
-           "  Metrics        http://%s/metrics\n"
-           "  Database       psql '%s'\n",
-           public, ops, ops, cluster_url(app->cluster));
-    printf("Or without a browser:\n"
-           "  curl -s http://%s/functions/v1/check-email-status -d '{\"email\":\"viktor@example.com\"}'\n"
-           "  curl -s http://%s/auth/login -d '{\"email\":\"ada@example.com\",\"password\":\"demo-password\"}'\n"
-           "Stop with ctrl-C.\n",
-           public, public);
-    fflush(stdout);
-}
-
 int serve(const char *config_file, bool demo)
 {
     struct app app = {.demo = demo};
@@ -596,7 +565,8 @@ int serve(const char *config_file, bool demo)
     } else if (await_database(&app, &stopped)) {
         code = 1;
     } else if (!stopped) {
-        greet(&app);
+        if (app.demo)
+            greet(settings_now(&app), server_address(app.public), server_address(app.ops), cluster_url(app.cluster));
         while (attend(&app, INT64_C(60) * 1000))
             ;
     }
