@@ -275,23 +275,6 @@ static void set_times(struct page *p, const json_t *state)
     set_countdown(p, "wait", json_integer_value(json_object_get(state, "wait")) * 1000000, now_us);
 }
 
-/* [{"name":"address","state":"done"},…] */
-static void set_steps(struct page *p, const char *current)
-{
-    static const char *const names[] = {"address", "found", "code", "done"};
-    json_t *steps = json_array();
-    const char *state = "done";
-    for (size_t i = 0; i < COUNT_OF(names); i++) {
-        if (strcmp(names[i], current) == 0)
-            state = "current";
-        if (i != 1 || has_probe(p))
-            json_array_append_new(steps, json_pack("{s:s,s:s}", "name", names[i], "state", state));
-        if (strcmp(state, "current") == 0)
-            state = "ahead";
-    }
-    page_set(p, "steps", steps);
-}
-
 static bool is_one_of(const json_t *value, const char *const *words)
 {
     const char *word = json_string_value(value);
@@ -331,6 +314,7 @@ static void show(struct page *p, const json_t *state)
             page_set(p, shown[i], json_incref(json_object_get(state, shown[i])));
     set_choices(p, state, strcmp(all[at].step, "found") != 0);
     set_times(p, state);
-    set_steps(p, all[at].step);
+    page_set_text(p, "step", str_of(all[at].step));
+    page_set(p, "has_probe", json_boolean(has_probe(p)));
     page_show(p, all[at].template, all[at].title, 200);
 }
