@@ -5,11 +5,10 @@ SELECT plan(5);
 UPDATE reclaim.installation SET mails = true;
 CREATE TEMP TABLE c AS SELECT gen_random_uuid() AS id;
 INSERT INTO reclaim.customer_customers (id) SELECT id FROM c;
-SELECT is(reclaim.customer_language(id), NULL, 'is not known without a column for it') FROM c;
+SELECT is(reclaim.customer_languages(ARRAY[id]), NULL, 'is not known without a column for it') FROM c;
 ALTER TABLE reclaim.customer_customers ADD COLUMN language text;
 UPDATE reclaim.customer_customers SET language = 'de-AT';
-SELECT is(reclaim.customer_language(id), 'de-AT', 'is the team''s own column''s') FROM c;
-SELECT is(reclaim.customer_language(gen_random_uuid()), NULL, 'is that of nobody else');
+SELECT is(reclaim.customer_languages(ARRAY[gen_random_uuid(), id]), ARRAY[NULL, 'de-AT'], 'is the team''s own column''s') FROM c;
 
 SELECT set_config('reclaim.language', 'de', true);
 UPDATE reclaim.customer_customers SET status = 'frozen';
@@ -19,6 +18,10 @@ SELECT set_config('reclaim.language', '', true);
 UPDATE reclaim.customer_customers SET status = 'active';
 SELECT is((SELECT payload FROM reclaim.work_items WHERE kind = 'mail'),
   jsonb_build_object('template', 'customer-recovered', 'customer_id', id), 'is not there when no request said one') FROM c;
+
+DELETE FROM reclaim.work_items;
+SELECT reclaim.clear_customers(ARRAY[id], ARRAY['sealed'], NULL) FROM c;
+SELECT is((SELECT payload ->> 'language' FROM reclaim.work_items WHERE kind = 'mail'), 'de-AT', 'goes with the last mail, since it may be cleared');
 
 SELECT * FROM finish();
 ROLLBACK;

@@ -162,19 +162,16 @@ static enum err compose_reminder(void *context, struct pg *pg, const json_t *pay
 static enum err compose_last_mail(void *context, struct pg *pg, const json_t *payload, int64_t deadline_ns,
                                   struct mail *ret)
 {
+    (void)pg, (void)deadline_ns;
     const struct customers *customers = context;
     const struct mail_design *design = post_design(customers->post);
     struct str id, sealed;
     if (read_customer_id(payload, &id) || json_get_str(payload, "sealed", &sealed))
         return ERR_INPUT;
-    struct pg_call found = {.ask = &customer_read_language, .args = {pg_text(id.at)}};
-    enum err e = pg_ask(pg, &found, deadline_ns);
-    if (e)
-        return e;
     customer_mail_write(design,
                         &(struct customer_letter){.kind = CUSTOMER_MAIL_DELETED,
                                                   .customer_id = id.at,
-                                                  .language = language_of(design, pg_get(&found, 0, 0), payload)},
+                                                  .language = language_of(design, (struct str){NULL, 0}, payload)},
                         ret);
     return last_mail_open(customers->last_mail_key, id, sealed, ret->to);
 }

@@ -75,7 +75,8 @@ const struct statement customer_read_mail = {
     .name = "customer_read_mail",
     .sql = "SELECT c.status::text AS status, " CUSTOMER_ADDRESS " AS email,"
            " coalesce(reclaim.rfc3339(c.deletion_effective_at), '') AS effective,"
-           " coalesce(c.frozen_by, '')::text AS frozen_by, coalesce(reclaim.customer_language(c.id), '') AS language"
+           " coalesce(c.frozen_by, '')::text AS frozen_by, coalesce((reclaim.customer_languages(ARRAY[c.id]))[1], '') "
+           "AS language"
            " FROM reclaim.customer_customers c"
            " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid",
     .params = 1,
@@ -86,19 +87,13 @@ const struct statement customer_read_reminder = {
     .name = "customer_read_reminder",
     .sql = "SELECT " CUSTOMER_ADDRESS " AS email, reclaim.rfc3339(c.deletion_effective_at) AS effective,"
            " (extract(epoch FROM c.deletion_effective_at) * 1000000)::int8 AS expires_us,"
-           " coalesce(c.frozen_by, '')::text AS frozen_by, coalesce(reclaim.customer_language(c.id), '') AS language"
+           " coalesce(c.frozen_by, '')::text AS frozen_by, coalesce((reclaim.customer_languages(ARRAY[c.id]))[1], '') "
+           "AS language"
            " FROM reclaim.customer_customers c"
            " LEFT JOIN auth.users u ON u.id = c.owner_user_id WHERE c.id = $1::uuid AND c.status = 'frozen'"
            " AND c.hold_at IS NULL AND c.tm_deletion_scheduled = $2::text::timestamptz",
     .params = 2,
     .columns = "email:text effective:text expires_us:int8 frozen_by:text language:text",
-};
-
-const struct statement customer_read_language = {
-    .name = "customer_read_language",
-    .sql = "SELECT coalesce(reclaim.customer_language($1::uuid), '') AS language",
-    .params = 1,
-    .columns = "language:text",
 };
 
 /* Hours, not days: those of a session's time zone are not all as long. */
@@ -157,6 +152,5 @@ const struct statement *const customers_statements[] = {
     &anonymise_read,         &anonymise_clear,       &columns_list,
     &columns_check,          &column_decide,         &customers_read_frozen_again,
     &customers_count,        &customers_prune_mails, &own_session_read,
-    &customer_read_language,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

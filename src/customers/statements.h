@@ -22,7 +22,6 @@ extern const struct statement customers_count;    /* $1 text or null → counts 
 extern const struct statement customer_read_mail; /* $1 id → status email effective frozen_by language */
 extern const struct statement
     customer_read_reminder; /* $1 id, $2 schedule → email effective expires_us frozen_by language */
-extern const struct statement customer_read_language;      /* $1 id → language */
 extern const struct statement customers_prune_log;         /* $1 retention in ms */
 extern const struct statement customers_prune_mails;       /* $1 retention in ms */
 extern const struct statement customers_read_frozen_again; /* → customers */

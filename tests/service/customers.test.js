@@ -29,6 +29,7 @@ import {
   tokenOf,
   unregister,
 } from './lib/customers.js';
+import { request } from './lib/http.js';
 import { run } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
 
@@ -439,6 +440,17 @@ describe('mails', () => {
     assert.equal((await provider.mailTo(customer.email, { nth: 2 })).mail.subject, 'Ihr Konto ist wieder aktiv');
     await freeze(server, customer.id, { ...asAdmin(), ...german });
     assert.equal((await provider.mailTo(customer.email, { nth: 3 })).mail.subject, 'Your account will be deleted');
+  });
+
+  it('speak the language that the team’s table has for the customer, whoever asks', async () => {
+    await db.query('alter table reclaim.customer_customers add column language text');
+    const customer = await addCustomer(db);
+    await db.query(`update reclaim.customer_customers set language = 'de-CH' where id = $1`, [customer.id]);
+    await freeze(server, customer.id, { ...asAdmin(), 'Accept-Language': 'en' });
+    assert.equal((await provider.mailTo(customer.email, { nth: 1 })).mail.subject, 'Ihr Konto wird gelöscht');
+    await request(server, { method: 'DELETE', path: `/v1/customers/${customer.id}`, headers: asAdmin() });
+    assert.equal((await provider.mailTo(customer.email, { nth: 2 })).mail.subject, 'Ihr Konto wurde gelöscht');
+    await db.query('alter table reclaim.customer_customers drop column language');
   });
 
   it('are not owed to a customer without an address', async () => {

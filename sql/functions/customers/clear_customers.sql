@@ -9,6 +9,7 @@ DECLARE
   v_now timestamptz := reclaim.now();
   v_users uuid[];
   v_count integer;
+  v_languages text[] := reclaim.customer_languages(p_ids); -- the column may be cleared, too
 BEGIN
   IF EXISTS (SELECT FROM reclaim.mailbox) THEN
     DELETE FROM reclaim.mailbox m USING reclaim.customer_customers c LEFT JOIN auth.users u ON u.id = c.owner_user_id
@@ -32,8 +33,9 @@ BEGIN
   END IF;
   PERFORM reclaim.erasure_cleared(p_ids);
   INSERT INTO reclaim.work_items (kind, payload)
-    SELECT 'mail', jsonb_build_object('template', 'customer-deleted', 'customer_id', one, 'sealed', sealed)
-    FROM unnest(p_ids, p_sealed) AS mail (one, sealed) WHERE sealed IS NOT NULL;
+    SELECT 'mail', jsonb_strip_nulls(jsonb_build_object('template', 'customer-deleted', 'customer_id', one, 'sealed', sealed,
+      'language', language))
+    FROM unnest(p_ids, p_sealed, v_languages) AS mail (one, sealed, language) WHERE sealed IS NOT NULL;
   PERFORM pg_notify('reclaim_work', '');
   RETURN v_count;
 END
