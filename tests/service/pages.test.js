@@ -19,7 +19,7 @@ before(async () => {
   const made = await scene(stage, { only: ['cleanup-v1'], env });
   ({ cluster, db, provider } = made);
   server = made.servers['cleanup-v1'];
-  secure = await serve(stage, { database: db, env: { RECLAIM_PUBLIC_URL: 'https://reclaim.example.com' } });
+  secure = await serve(stage, { database: db, env: { ...provider.env, RECLAIM_PUBLIC_URL: 'https://reclaim.example.com', RECLAIM_PROBE: 'off' } });
 });
 after(() => stage.end());
 
@@ -151,6 +151,21 @@ describe('the page /recover without the company tables', () => {
     await session.query('rollback');
     assert.equal(visitor.heading, 'We cannot tell right now');
     assert.match(visitor.page.body, /value="send"/);
+  });
+});
+
+describe('the page /recover without the probe', () => {
+  it('goes straight to the code, and keeps an address for which there is none', async () => {
+    const user = await addUser(db);
+    const visitor = await foundFor(user.email, secure);
+    assert.equal(visitor.heading, 'Enter the code, if you received one');
+    assert.doesNotMatch(visitor.page.body, /What we found/);
+    await visitor.send('/recover', { step: 'code', code: await codeMailed(user.email) });
+    assert.equal(visitor.heading, 'Your address is free again');
+    const nobody = await foundFor(address('nobody'), secure);
+    assert.equal(nobody.heading, 'Register again with your address');
+    assert.match(problemOf(nobody), /^There is no registration with this address/);
+    assert.match(nobody.page.body, /name="email"[^>]* value="nobody\./);
   });
 });
 
