@@ -82,6 +82,14 @@ static enum err read_session(struct db_request *db, struct pg *pg)
     return o->now.at && o->customers.at ? OK : ERR_MEMORY;
 }
 
+/* What POST /auth/unregister asks for: customers/unregister.c. */
+static const char *proof_of(const struct own_session *o)
+{
+    if (o->has_password)
+        return "password";
+    return o->context->strict_proof && o->email.at ? "code" : "confirmation_phrase";
+}
+
 /* 4. On the same worker. */
 static void answer(struct db_request *db)
 {
@@ -98,7 +106,7 @@ static void answer(struct db_request *db)
     json_key(&w, "email");
     json_str(&w, o->email);
     json_key(&w, "proof");
-    json_str(&w, str_of(o->has_password ? "password" : o->context->strict_proof ? "code" : "confirmation_phrase"));
+    json_str(&w, str_of(proof_of(o)));
     json_key(&w, "now");
     json_str(&w, o->now);
     json_key(&w, "customers");

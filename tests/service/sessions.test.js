@@ -202,6 +202,9 @@ describe('a session', () => {
     const customer = await addCustomer(db, { password: false });
     assert.equal((await ownSession(here, asUser(customer.user.id))).json.proof, 'confirmation_phrase');
     assert.equal((await ownSession(there, asUser(customer.user.id))).json.proof, 'code');
+    await db.query('update auth.users set email = null where id = $1', [customer.user.id]);
+    assert.equal((await ownSession(there, asUser(customer.user.id))).json.proof, 'confirmation_phrase', 'no mailbox, no code');
+    assertError(await unregister(there, asUser(customer.user.id), { code: 'ABCD-EFGH' }), 400, 'PHRASE_REQUIRED');
     const alone = await addUser(db, { confirmed: '2025-10-01T00:00:00Z' });
     assert.deepEqual((await ownSession(here, asUser(alone.id))).json.customers, []);
     assertError(await ownSession(here, asUser(randomUUID())), 403, 'NO_USER');
