@@ -149,7 +149,10 @@ describe('GET /v1/customers/{id}/timeline', () => {
     await freeze(server, customer.id);
     await frozenEverywhere(server, customer.id, ['api', 'calls', 'billing']);
     const path = `/v1/customers/${customer.id}/timeline`;
-    const frozen = (await get(path, asKey(readKey))).json;
+    const frozen = await until('the mail about the freeze is sent', async () => {
+      const { json } = await get(path, asKey(readKey));
+      return json.items.some(({ kind, outcome }) => kind === 'mail' && outcome === 'sent') && json;
+    });
     assert.equal(frozen.customer.email, customer.email);
     assert.ok(frozen.layers.api_ms >= 0 && frozen.layers.billing_ms >= 0);
     assert.equal(frozen.erasure.status, 'not_started');
