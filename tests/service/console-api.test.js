@@ -89,7 +89,7 @@ describe('GET /v1/stats', () => {
     assert.match(own.version, /^\d+\.\d+/);
     const { port } = server.address('public');
     assert.match(own.name, new RegExp(`127\\.0\\.0\\.1:${port}$`));
-    const other = await serve(stage, { database: db });
+    const other = await serve(stage, { database: db, env: provider.env }); // the latest start decides whether mails are sent
     const { port: otherPort } = other.address('public');
     const isListed = async () => (await listed()).instances.some(({ name }) => name.endsWith(`:${otherPort}`));
     await until('the other instance is recorded', isListed);
