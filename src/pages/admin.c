@@ -217,7 +217,7 @@ int64_t admin_seconds_until(const json_t *rfc3339)
     const char *text = json_string_value(rfc3339);
     if (!text || !strptime(text, "%Y-%m-%dT%H:%M:%S", &tm))
         return 0;
-    return (int64_t)timegm(&tm) - clock_wall_us() / 1000000;
+    return (int64_t)timegm(&tm) - clock_installation_us() / 1000000;
 }
 
 /* --- signing in and out --- */

@@ -1,4 +1,4 @@
-/* The console's tools: orphans, audit and trace, limits, dead letters, services, settings. */
+/* The console's tools: orphans, audit and trace, the clock, limits, dead letters, services, settings. */
 #include <string.h>
 
 #include "pages/admin.h"
@@ -96,6 +96,24 @@ static void audit_handle(struct request *rq)
         query = arena_printf(rq->arena, "%s&%s=%s", query.at, str_is_uuid(q) ? "correlation" : "email",
                              admin_escaped(p, q).at);
     admin_gather(p, "audit", &(struct page_read){.name = "audit", .path = STR("/v1/audit"), .query = query}, 1, audit);
+}
+
+/* --- the sandbox's clock --- */
+
+static bool clock_was_moved(struct page *p)
+{
+    return p->rq->reply.status == 200 ? admin_redirect(p, "/admin", "clock_moved", 0)
+                                      : admin_redirect_failed(p, "/admin");
+}
+
+static void clock_form_handle(struct request *rq)
+{
+    struct page *p = admin_begin_form(rq);
+    if (!p)
+        return;
+    struct str advance = page_field(p, "advance");
+    admin_ask(p, METHOD_POST, STR("/v1/sandbox/clock"),
+              page_json(p, "{s:s%}", "advance", advance.at ? advance.at : "", advance.len), clock_was_moved);
 }
 
 /* --- limits --- */
@@ -244,6 +262,7 @@ const struct route admin_tools_routes[] = {
     {.method = METHOD_GET, .path = "/admin/orphans", .handle = orphans_handle},
     {.method = METHOD_POST, .path = "/admin/orphans", .handle = orphans_form_handle},
     {.method = METHOD_GET, .path = "/admin/audit", .handle = audit_handle},
+    {.method = METHOD_POST, .path = "/admin/clock", .handle = clock_form_handle},
     {.method = METHOD_GET, .path = "/admin/limits", .handle = limits_handle},
     {.method = METHOD_POST, .path = "/admin/limits", .handle = limits_form_handle},
     {.method = METHOD_GET, .path = "/admin/dead", .handle = dead_handle},

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "pages/assets.h"
 #include "pages/templates.h"
@@ -53,6 +54,18 @@ static void token_of(const struct page *p, char into[DIGEST_HEX_LEN + 1])
     digest_hex(&token, into);
 }
 
+/* In a sandbox whose clock was moved every page says so, and counts down from that time. */
+static void set_clock(struct page *p)
+{
+    char now[25];
+    page_set(p, "sandbox", json_boolean(clock_is_sandbox()));
+    if (clock_sandbox_shift_ms() == 0)
+        return;
+    clock_format_ms(clock_installation_us(), now);
+    page_set(p, "clock_moved", json_true());
+    page_set_text(p, "now", str_of(now));
+}
+
 /* What every template may use. */
 static void set_common(struct page *p)
 {
@@ -67,6 +80,7 @@ static void set_common(struct page *p)
     page_set_text(p, "reference", str_of(p->rq->correlation_id));
     page_set_text(p, "signup_url", str_of(c->signup_url));
     page_set(p, "demo", json_boolean(c->demo));
+    set_clock(p);
     page_set(p, "has_mailbox", json_boolean(c->has_mailbox));
 }
 
