@@ -94,12 +94,13 @@ start_no_services() {
 # --- npm packages ---
 
 # What the scripts of the pages are bundled with.
+# Called with the lock held, by compile().
 need_web_packages() {
     local stamp=build/npm-web.stamp
     [[ ! -d web/node_modules ]] || ! cmp -s web/package-lock.json $stamp || return 0
     say "installing the npm packages of the pages"
     mkdir -p build
-    alone quietly npm-web npm ci --prefix web
+    quietly npm-web npm ci --prefix web
     cp web/package-lock.json $stamp
 }
 

@@ -171,7 +171,7 @@ with_program() { # BUILD COMMAND...
 stage_service() { with_program asan node_tests service "$@"; }
 stage_interleavings() { with_program asan node_tests interleavings "$@"; }
 stage_worlds() { with_program asan node_tests worlds "$@"; }
-stage_browser() { FILES_TOGETHER=2 with_program asan node_tests browser "$@"; }
+stage_browser() { FILES_TOGETHER=7 with_program asan node_tests browser "$@"; }
 stage_faults() { ROUNDS=1 FILES_TOGETHER=4 with_program asan node_tests faults "$@"; }
 stage_thread-service() { with_program tsan node_tests service; }
 stage_long-faults() { FILES_TOGETHER=2 with_program asan node_tests faults; }
