@@ -22,9 +22,9 @@ class Tree:
             folders[:] = [f for f in sorted(folders) if f not in LEFT_OUT and (inside / f).as_posix() not in TOP_LEFT_OUT]
             for name in sorted(names):
                 path = Path(folder, name)
-                data = path.read_bytes() if path.is_file() else b"\0"
-                if b"\0" not in data:
-                    files[path.relative_to(root).as_posix()] = data.decode(errors="replace")
+                if path.is_file():
+                    data = path.read_bytes()  # of a picture only the name is known
+                    files[path.relative_to(root).as_posix()] = "" if b"\0" in data else data.decode(errors="replace")
         return cls(files, str(Path(root).resolve()))
 
     def matching(self, pattern):
