@@ -111,7 +111,7 @@ describe('a mail promised', { concurrency: 2 }, () => {
     assertSent(await requestCode(server, user.email), 'cleanup-v1');
     await until('the first try', () => resend.attempts.length === 1);
     const [item] = await db.query('select payload from reclaim.work_items');
-    assert.deepEqual(Object.keys(item.payload).sort(), ['contract', 'correlation_id', 'email_hash', 'salt', 'template', 'user_id']);
+    assert.deepEqual(Object.keys(item.payload).sort(), ['contract', 'correlation_id', 'email_hash', 'language', 'salt', 'template', 'user_id']);
     assert.ok(!JSON.stringify(item).includes('canary'));
     assert.match(item.payload.correlation_id, uuid);
     assert.match(item.payload.salt, /^[0-9a-f]{32}$/);
