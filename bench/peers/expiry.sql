@@ -1,5 +1,6 @@
 -- Deletes every customer whose grace is over, with plain statements over whole tables: the work of
--- src/customers/expiry.c and src/erasure/eraser.c, which use batches and wait for locks. Measured by bench/expiry.js.
+-- src/customers/expiry.c and src/erasure/eraser.c, which use batches and wait for locks. Measured by bench/expiry.js, which names the
+-- tables and what else to clear in them.
 \set ON_ERROR_STOP on
 SET search_path = pg_catalog;
 SET session_replication_role = replica; -- the statements below are what the triggers do
@@ -13,11 +14,11 @@ UPDATE reclaim.event_outbox o SET payload = payload || jsonb_build_object('name'
     'webhook_method', '', 'webhook_uri', '')
   FROM gone WHERE o.customer_id = gone.id;
 UPDATE reclaim.customer_log l SET detail = '' FROM gone WHERE l.customer_id = gone.id AND l.detail <> '';
-UPDATE reclaim.customer_customers c SET name = 'deleted_user_' || c.id, detail = '',
+UPDATE :customers c SET name = 'deleted_user_' || c.id, detail = '',
     email = 'deleted_' || c.id || '@removed.invalid', phone_number = '', address = '', webhook_method = '',
     webhook_uri = '', status = 'deleted', tm_delete = clock_timestamp(), deletion_effective_at = NULL, frozen_by = NULL,
     frozen_api_at = NULL, frozen_calls_at = NULL, frozen_billing_at = NULL, version = version + 1, tm_update = clock_timestamp(),
-    changed_xid = pg_current_xact_id()
+    changed_xid = pg_current_xact_id() :clear
   FROM gone WHERE c.id = gone.id;
 INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)
   SELECT c.version, 'customer_deleted', c.id, reclaim.customer_object(c)::jsonb
@@ -26,7 +27,7 @@ INSERT INTO reclaim.customer_log (customer_id, action, actor, outcome) SELECT id
 UPDATE reclaim.customer_told t SET status = 'deleted', version = c.version FROM reclaim.customer_customers c JOIN gone ON gone.id = c.id
   WHERE t.customer_id = gone.id;
 UPDATE reclaim.access_keys k SET revoked_at = coalesce(revoked_at, clock_timestamp()), name = '' FROM gone WHERE k.customer_id = gone.id;
-UPDATE reclaim.billing_accounts b SET status = 'deleted', tm_delete = coalesce(tm_delete, clock_timestamp()), name = ''
+UPDATE :accounts b SET status = 'deleted', tm_delete = coalesce(tm_delete, clock_timestamp()), name = '' :clear_account
   FROM gone WHERE b.customer_id = gone.id;
 DELETE FROM reclaim.reminders r USING gone WHERE r.customer_id = gone.id;
 INSERT INTO reclaim.erasure_users (customer_id, user_id) SELECT id, owner_user_id FROM gone WHERE owner_user_id IS NOT NULL;

@@ -5,7 +5,7 @@
 #include "base/metrics.h"
 #include "erasure/cascade.h"
 
-#define CUSTOMERS_AT_ONCE 500
+#define CUSTOMERS_AT_ONCE 1000
 #define PARTICIPANTS_MAX 256
 #define PAGE_NS (60 * NS_PER_S)
 #define CENSUS_EVERY_NS (2 * NS_PER_S)

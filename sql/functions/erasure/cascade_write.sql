@@ -8,13 +8,15 @@ CREATE OR REPLACE FUNCTION reclaim.cascade_write(p_participant text, p_ids uuid[
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET enable_mergejoin = off SET jit = off
   SET plan_cache_mode = force_generic_plan
 AS $$
+DECLARE
+  v_done timestamptz := reclaim.now(); -- once, not for each receipt
 BEGIN
   UPDATE reclaim.cascade_receipts r SET rows = r.rows + page.rows,
       late_rows = r.late_rows + CASE WHEN r.late_at IS NULL THEN 0 ELSE page.rows END,
       status = CASE WHEN page.remains THEN 'pending' ELSE 'done' END,
       tries = r.tries + CASE WHEN page.remains THEN 0 ELSE 1 END,
       first_tried_at = coalesce(r.first_tried_at, p_now), last_tried_at = p_now, error = NULL,
-      done_at = CASE WHEN page.remains THEN NULL ELSE reclaim.now() END
+      done_at = CASE WHEN page.remains THEN NULL ELSE v_done END
     FROM (SELECT one.id, p_participant AS participant, coalesce(n.rows, 0) AS rows, one.id = ANY (p_remaining) AS remains
       FROM unnest(p_ids) AS one (id) LEFT JOIN unnest(p_counted, p_counts) AS n (id, rows) ON n.id = one.id OFFSET 0) AS page
     WHERE r.customer_id = page.id AND r.participant = page.participant;
