@@ -97,6 +97,8 @@ static enum jwt_fault read_header(struct str part, struct header *ret)
         h.algorithm = JWT_RS256;
     else if (str_eq(algorithm, STR("ES256")))
         h.algorithm = JWT_ES256;
+    else if (str_eq(algorithm, STR("EdDSA")))
+        h.algorithm = JWT_EDDSA;
     else
         return JWT_ALGORITHM;
     *ret = h;
@@ -117,11 +119,13 @@ static bool hmac_matches(const crypto_auth_hmacsha256_state *secret, struct str 
     return same;
 }
 
-static bool digest_verify(EVP_PKEY *key, struct str text, const unsigned char *signature, size_t len)
+/* `digest`: NULL for EdDSA, which hashes the text itself. */
+static bool digest_verify(EVP_PKEY *key, const EVP_MD *digest, struct str text, struct str signature)
 {
     EVP_MD_CTX *context = EVP_MD_CTX_new();
-    bool good = context && EVP_DigestVerifyInit(context, NULL, EVP_sha256(), NULL, key) == 1 &&
-                EVP_DigestVerify(context, signature, len, (const unsigned char *)text.at, text.len) == 1;
+    bool good = context && EVP_DigestVerifyInit(context, NULL, digest, NULL, key) == 1 &&
+                EVP_DigestVerify(context, (const unsigned char *)signature.at, signature.len,
+                                 (const unsigned char *)text.at, text.len) == 1;
     EVP_MD_CTX_free(context);
     return good;
 }
@@ -142,59 +146,65 @@ static bool ecdsa_matches(EVP_PKEY *key, struct str text, struct str signature)
     }
     unsigned char *der = NULL;
     int len = i2d_ECDSA_SIG(pair, &der);
-    bool good = len > 0 && digest_verify(key, text, der, (size_t)len);
+    bool good = len > 0 && digest_verify(key, EVP_sha256(), text, (struct str){(const char *)der, (size_t)len});
     OPENSSL_free(der);
     ECDSA_SIG_free(pair);
     return good;
 }
 
-static bool public_key_matches(const struct jwt_public_key *k, struct str text, struct str signature)
+static bool key_matches(const struct jwt_key *k, struct str text, struct str signature)
 {
+    bool good = false;
+    if (k->algorithm == JWT_HS256)
+        return hmac_matches(&k->secret, text, signature);
     /* Errors left in the queue of this thread would be attributed to its next TLS operation. */
     ERR_set_mark();
-    bool good = k->algorithm == JWT_ES256
-                    ? ecdsa_matches(k->key, text, signature)
-                    : digest_verify(k->key, text, (const unsigned char *)signature.at, signature.len);
+    if (k->algorithm == JWT_ES256)
+        good = ecdsa_matches(k->key, text, signature);
+    else
+        good = digest_verify(k->key, k->algorithm == JWT_RS256 ? EVP_sha256() : NULL, text, signature);
     ERR_pop_to_mark();
     return good;
 }
 
-/* Tries the keys of the token's algorithm: those with its "kid", or all of them without one. */
-static enum jwt_fault check_public(const struct jwt_keys *keys, const struct header *h, struct str text,
-                                   struct str signature)
+/* Whether the token may have been signed with this key. A secret without a "kid" is tried for all: it comes from a setting. */
+static bool may_be_of(const struct header *h, const struct jwt_key *k)
 {
-    enum jwt_fault fault = JWT_ALGORITHM;
+    if (!h->has_kid || (k->algorithm == JWT_HS256 && !k->has_kid))
+        return true;
+    return k->has_kid && strcmp(k->kid, h->kid) == 0;
+}
+
+/* Tries the keys of the token's algorithm: those with its "kid", or all of them without one. */
+static enum jwt_fault check_keys(const struct jwt_keys *keys, const struct header *h, struct str text,
+                                 struct str signature)
+{
+    enum jwt_fault fault = h->has_kid && h->algorithm != JWT_HS256 ? JWT_UNKNOWN_KEY : JWT_ALGORITHM;
     for (size_t i = 0; i < keys->count; i++) {
-        const struct jwt_public_key *k = &keys->keys[i];
-        if (k->algorithm != h->algorithm)
+        const struct jwt_key *k = &keys->keys[i];
+        if (k->algorithm != h->algorithm || !may_be_of(h, k))
             continue;
-        if (h->has_kid && (!k->has_kid || strcmp(k->kid, h->kid) != 0)) {
-            fault = fault == JWT_ALGORITHM ? JWT_UNKNOWN_KEY : fault;
-            continue;
-        }
-        if (public_key_matches(k, text, signature))
+        if (key_matches(k, text, signature))
             return JWT_FINE;
         fault = JWT_SIGNATURE;
     }
     return fault;
 }
 
-/* `own`: the issuer is Reclaim, so only Reclaim's own key is used, which is for HS256. The "kid" of HS256 tokens is
- * ignored, since there is one secret for each issuer. */
+/* `own`: the issuer is Reclaim, so only Reclaim's own key is used, which is for HS256. */
 static enum jwt_fault check_signature(const struct jwt_keys *keys, bool own, const struct header *h,
                                       const struct parts *p)
 {
     unsigned char bytes[SIGNATURE_MAX];
     size_t len;
-    bool hmac = h->algorithm == JWT_HS256;
-    if (own ? !hmac : hmac && !keys->has_secret)
+    if (own && h->algorithm != JWT_HS256)
         return JWT_ALGORITHM;
     if (base64url_read(p->signature, bytes, sizeof bytes, &len))
         return JWT_MALFORMED;
     struct str signature = {(const char *)bytes, len};
-    if (hmac)
-        return hmac_matches(own ? &keys->own : &keys->secret, p->signed_text, signature) ? JWT_FINE : JWT_SIGNATURE;
-    return check_public(keys, h, p->signed_text, signature);
+    if (own)
+        return hmac_matches(&keys->own, p->signed_text, signature) ? JWT_FINE : JWT_SIGNATURE;
+    return check_keys(keys, h, p->signed_text, signature);
 }
 
 /* RFC 7519's NumericDate, which may have a fraction. ERR_MISSING when absent. */

@@ -1,5 +1,5 @@
-/* Bearer tokens: JSON Web Tokens of an identity provider such as Supabase Auth, signed with HS256, RS256 or ES256, and
- * Reclaim's own, which only Reclaim's API and gate accept.
+/* Bearer tokens: JSON Web Tokens of an identity provider such as Supabase Auth, signed with HS256, RS256, ES256 or EdDSA,
+ * and Reclaim's own, which only Reclaim's API and gate accept.
  *
  * A key is bound to one algorithm when it is loaded, and a token is verified only with keys of the algorithm in its
  * header: a public key is never used as an HMAC secret, and unsigned tokens are refused. Tokens of the issuer
@@ -23,13 +23,14 @@ struct jwt_keys;
 
 struct jwt_sources {
     const struct digest *own; /* verifies Reclaim's own tokens */
-    /* For other issuers' tokens; NULL if not used. Without secret and key set, none of these tokens is accepted. */
+    /* For other issuers' tokens; NULL or absent if not used. Without any of the three, none of these tokens is accepted. */
     const char *secret;            /* HS256 */
-    const char *jwks_path;         /* a file with a JSON Web Key Set: RS256 and ES256 public keys */
+    const char *jwks_path;         /* a file with a JSON Web Key Set: public keys, and secrets for HS256 */
+    struct str jwks_read;          /* the set that was read from a URL: public keys only */
     const char *issuer, *audience; /* required in such tokens; NULL: not checked */
 };
 
-/* ERR_INPUT for a secret of a wrong length, a name that is too long, or a file without a usable key. */
+/* ERR_INPUT for a secret of a wrong length, a name that is too long, or a set without a usable key. */
 enum err jwt_keys_new(const struct jwt_sources *from, struct jwt_keys **ret, struct why *why) MUST_CHECK;
 void jwt_keys_free(struct jwt_keys *keys); /* wipes the secrets; NULL is fine */
 void jwt_keys_cleanup(struct jwt_keys **keys);
@@ -39,8 +40,8 @@ uint64_t jwt_keys_serial(const struct jwt_keys *keys);  /* unique in this proces
 enum jwt_fault {
     JWT_FINE = 0,
     JWT_MALFORMED,   /* not a token, too long, without a usable "exp", or Reclaim's own with an unusable "sid" */
-    JWT_ALGORITHM,   /* not accepted, such as "none", or not that of the key named by "kid" */
-    JWT_UNKNOWN_KEY, /* "kid" matches no key */
+    JWT_ALGORITHM,   /* not accepted, such as "none", or without a key for it */
+    JWT_UNKNOWN_KEY, /* "kid" is that of no public key of the token's algorithm */
     JWT_SIGNATURE,
     JWT_EXPIRED,
     JWT_NOT_YET, /* before "nbf" */

@@ -2,118 +2,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <openssl/core_names.h>
-#include <openssl/err.h>
-#include <openssl/param_build.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/json.h"
-#include "credentials/base64url.h"
+#include "credentials/jwk.h"
 
 #define JWKS_FILE_MAX ((size_t)128 << 10)
-/* Shorter moduli can be factored; longer ones make each verification slow. */
-#define RSA_BYTES_MIN 256
-#define RSA_BYTES_MAX 1024
-#define RSA_EXPONENT_BYTES_MAX 4
 
-/* Decodes a member in base64url. */
-static enum err member_bytes(const json_t *jwk, const char *name, unsigned char *into, size_t size, size_t *ret_len)
+void jwt_key_free(struct jwt_key *key)
 {
-    struct str text;
-    if (json_get_str(jwk, name, &text))
-        return ERR_INPUT;
-    return base64url_read(text, into, size, ret_len);
-}
-
-static EVP_PKEY *key_from(const char *type, OSSL_PARAM *parameters)
-{
-    EVP_PKEY *key = NULL;
-    EVP_PKEY_CTX *context = parameters ? EVP_PKEY_CTX_new_from_name(NULL, type, NULL) : NULL;
-    ERR_set_mark();
-    if (context && EVP_PKEY_fromdata_init(context) == 1)
-        (void)EVP_PKEY_fromdata(context, &key, EVP_PKEY_PUBLIC_KEY, parameters);
-    ERR_pop_to_mark();
-    EVP_PKEY_CTX_free(context);
-    OSSL_PARAM_free(parameters);
-    return key;
-}
-
-static EVP_PKEY *rsa_key(const json_t *jwk)
-{
-    unsigned char n[RSA_BYTES_MAX], e[RSA_EXPONENT_BYTES_MAX];
-    size_t n_len, e_len;
-    if (member_bytes(jwk, "n", n, sizeof n, &n_len) || member_bytes(jwk, "e", e, sizeof e, &e_len))
-        return NULL;
-    bool odd = e_len > 0 && n_len > 0 && (e[e_len - 1] & 1) && (n[n_len - 1] & 1);
-    if (!odd || n_len < RSA_BYTES_MIN || n[0] == 0 || (e_len == 1 && e[0] < 3))
-        return NULL;
-
-    BIGNUM *modulus = BN_bin2bn(n, (int)n_len, NULL), *exponent = BN_bin2bn(e, (int)e_len, NULL);
-    OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
-    OSSL_PARAM *parameters = NULL;
-    if (modulus && exponent && build && BN_num_bits(modulus) >= RSA_BYTES_MIN * 8 &&
-        OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_N, modulus) == 1 &&
-        OSSL_PARAM_BLD_push_BN(build, OSSL_PKEY_PARAM_RSA_E, exponent) == 1)
-        parameters = OSSL_PARAM_BLD_to_param(build);
-    EVP_PKEY *key = key_from("RSA", parameters);
-    OSSL_PARAM_BLD_free(build);
-    BN_free(modulus);
-    BN_free(exponent);
-    return key;
-}
-
-/* OpenSSL checks that the point is on the curve. */
-static EVP_PKEY *ec_key(const json_t *jwk)
-{
-    unsigned char point[1 + 2 * ES256_HALF] = {4}; /* uncompressed */
-    size_t x_len, y_len;
-    struct str curve;
-    if (json_get_str(jwk, "crv", &curve) || !str_eq(curve, STR("P-256")) ||
-        member_bytes(jwk, "x", point + 1, ES256_HALF, &x_len) || x_len != ES256_HALF ||
-        member_bytes(jwk, "y", point + 1 + ES256_HALF, ES256_HALF, &y_len) || y_len != ES256_HALF)
-        return NULL;
-    OSSL_PARAM_BLD *build = OSSL_PARAM_BLD_new();
-    OSSL_PARAM *parameters = NULL;
-    if (build && OSSL_PARAM_BLD_push_utf8_string(build, OSSL_PKEY_PARAM_GROUP_NAME, "P-256", 0) == 1 &&
-        OSSL_PARAM_BLD_push_octet_string(build, OSSL_PKEY_PARAM_PUB_KEY, point, sizeof point) == 1)
-        parameters = OSSL_PARAM_BLD_to_param(build);
-    EVP_PKEY *key = key_from("EC", parameters);
-    OSSL_PARAM_BLD_free(build);
-    return key;
-}
-
-/* Whether the member is absent or has this value: "use", "alg" and "crv" restrict how a key may be used. */
-static bool allows(const json_t *jwk, const char *name, struct str wanted)
-{
-    struct str text;
-    enum err e = json_get_str(jwk, name, &text);
-    return e == ERR_MISSING || (!e && str_eq(text, wanted));
-}
-
-/* ERR_MISSING for keys for other purposes, which a set may contain; ERR_INPUT for a malformed key. */
-static enum err read_jwk(const json_t *jwk, struct jwt_public_key *ret)
-{
-    struct str type, kid = {0};
-    if (json_get_str(jwk, "kty", &type))
-        return ERR_INPUT;
-    bool rsa = str_eq(type, STR("RSA")), ec = str_eq(type, STR("EC"));
-    if ((!rsa && !ec) || !allows(jwk, "use", STR("sig")) || !allows(jwk, "alg", rsa ? STR("RS256") : STR("ES256")) ||
-        (ec && !allows(jwk, "crv", STR("P-256"))))
-        return ERR_MISSING;
-
-    struct jwt_public_key key = {.algorithm = rsa ? JWT_RS256 : JWT_ES256};
-    enum err e = json_get_str(jwk, "kid", &kid);
-    key.has_kid = !e;
-    if (e == ERR_INPUT || (!e && str_copy(kid, key.kid, sizeof key.kid)))
-        return ERR_INPUT;
-    key.key = rsa ? rsa_key(jwk) : ec_key(jwk);
-    if (!key.key)
-        return ERR_INPUT;
-    *ret = key;
-    return OK;
+    EVP_PKEY_free(key->key);
+    sodium_memzero(key, sizeof *key);
 }
 
 static enum err read_file(const char *path, struct buf *out, struct why *why)
@@ -136,38 +39,61 @@ static enum err read_file(const char *path, struct buf *out, struct why *why)
     return OK;
 }
 
-static enum err read_set(struct jwt_keys *keys, const char *path, struct why *why)
+/* A file is the operator's, who wants to know what is wrong with it; of a set from elsewhere one key that is no use must not
+ * keep the others from being used. */
+struct set_of {
+    const char *name; /* begins error messages */
+    enum jwk_kinds kinds;
+    bool passes_over_malformed;
+};
+
+static enum err read_set(struct jwt_keys *keys, struct str text, const struct set_of *of, struct why *why)
 {
-    AUTO(buf) struct buf text = buf_new(JWKS_FILE_MAX);
-    enum err e = read_file(path, &text, why);
-    if (e)
-        return e;
     struct why inner = {""};
-    AUTO(json) json_t *root = json_read_object(buf_str(&text), &inner);
+    AUTO(json) json_t *root = json_read_object(text, &inner);
     if (!root)
-        return why_set(why, ERR_INPUT, "RECLAIM_JWKS_FILE: \"%s\" is not a JSON Web Key Set: %s", path, inner.text);
+        return why_set(why, ERR_INPUT, "%s is not a JSON Web Key Set: %s", of->name, inner.text);
     const json_t *set = json_object_get(root, "keys");
     if (!json_is_array(set))
-        return why_set(why, ERR_INPUT, "RECLAIM_JWKS_FILE: \"%s\" has no list \"keys\"", path);
+        return why_set(why, ERR_INPUT, "%s has no list \"keys\"", of->name);
+    size_t before = keys->count;
     for (size_t i = 0; i < json_array_size(set); i++) {
-        struct jwt_public_key key;
-        e = read_jwk(json_array_get(set, i), &key);
-        if (e == ERR_MISSING)
+        struct jwt_key key;
+        enum jwk_verdict verdict = jwk_read(json_array_get(set, i), of->kinds, &key);
+        if (verdict == JWK_MALFORMED && !of->passes_over_malformed)
+            return why_set(
+                why, ERR_INPUT,
+                "%s: key %zu is not an RSA key of 2048 to 8192 bits, a key on the curve P-256 or Ed25519, or "
+                "a secret of %d to %d bytes",
+                of->name, i + 1, JWT_SECRET_MIN, JWT_SECRET_MAX);
+        if (verdict != JWK_FINE)
             continue;
-        if (e)
-            return why_set(why, ERR_INPUT,
-                           "RECLAIM_JWKS_FILE: key %zu of \"%s\" is not an RSA key of 2048 to 8192 bits or a key on "
-                           "the curve P-256",
-                           i + 1, path);
-        if (keys->count == JWKS_KEYS_MAX) {
-            EVP_PKEY_free(key.key);
-            return why_set(why, ERR_INPUT, "RECLAIM_JWKS_FILE: \"%s\" holds more than %d keys", path, JWKS_KEYS_MAX);
+        if (keys->count - before == JWKS_KEYS_MAX) {
+            jwt_key_free(&key);
+            return why_set(why, ERR_INPUT, "%s holds more than %d keys", of->name, JWKS_KEYS_MAX);
         }
         keys->keys[keys->count++] = key;
     }
-    if (keys->count == 0)
-        return why_set(why, ERR_INPUT, "RECLAIM_JWKS_FILE: \"%s\" holds no key for RS256 or ES256", path);
+    if (keys->count == before)
+        return why_set(why, ERR_INPUT, "%s holds no key for RS256, ES256 or EdDSA%s", of->name,
+                       of->kinds == JWK_AND_SECRETS ? ", nor a secret for HS256" : "");
     return OK;
+}
+
+/* The text may contain secrets: it is read into one place, and wiped. */
+static enum err read_file_set(struct jwt_keys *keys, const char *path, struct why *why)
+{
+    char name[1280], *bytes = malloc(JWKS_FILE_MAX + 1);
+    if (!bytes)
+        return why_set(why, ERR_MEMORY, "no memory for RECLAIM_JWKS_FILE");
+    struct buf text = buf_over(bytes, JWKS_FILE_MAX + 1);
+    enum err e = read_file(path, &text, why);
+    (void)snprintf(name, sizeof name, "RECLAIM_JWKS_FILE: \"%s\"", path);
+    if (!e)
+        e = read_set(keys, buf_str(&text), &(struct set_of){name, JWK_AND_SECRETS, false}, why);
+    sodium_memzero(bytes, JWKS_FILE_MAX + 1);
+    free(bytes);
+    return e;
 }
 
 static enum err load_sources(struct jwt_keys *keys, const struct jwt_sources *from, struct why *why)
@@ -181,10 +107,15 @@ static enum err load_sources(struct jwt_keys *keys, const struct jwt_sources *fr
         return why_set(why, ERR_INPUT, "RECLAIM_JWT_ISSUER or RECLAIM_JWT_AUDIENCE is longer than %d bytes",
                        JWT_NAME_MAX);
     crypto_auth_hmacsha256_init(&keys->own, from->own->bytes, sizeof from->own->bytes);
-    if (from->secret)
-        crypto_auth_hmacsha256_init(&keys->secret, (const unsigned char *)from->secret, len);
-    keys->has_secret = from->secret != NULL;
-    return from->jwks_path ? read_set(keys, from->jwks_path, why) : OK;
+    if (from->secret) {
+        struct jwt_key *secret = &keys->keys[keys->count++];
+        secret->algorithm = JWT_HS256;
+        crypto_auth_hmacsha256_init(&secret->secret, (const unsigned char *)from->secret, len);
+    }
+    enum err e = from->jwks_path ? read_file_set(keys, from->jwks_path, why) : OK;
+    if (e || !from->jwks_read.at)
+        return e;
+    return read_set(keys, from->jwks_read, &(struct set_of){"RECLAIM_JWKS_URL", JWK_PUBLIC_ONLY, true}, why);
 }
 
 enum err jwt_keys_new(const struct jwt_sources *from, struct jwt_keys **ret, struct why *why)
@@ -208,7 +139,7 @@ void jwt_keys_free(struct jwt_keys *keys)
     if (!keys)
         return;
     for (size_t i = 0; i < keys->count; i++)
-        EVP_PKEY_free(keys->keys[i].key);
+        jwt_key_free(&keys->keys[i]);
     sodium_memzero(keys, sizeof *keys);
     free(keys);
 }
@@ -220,7 +151,7 @@ void jwt_keys_cleanup(struct jwt_keys **keys)
 
 bool jwt_keys_know_others(const struct jwt_keys *keys)
 {
-    return keys->has_secret || keys->count > 0;
+    return keys->count > 0;
 }
 
 uint64_t jwt_keys_serial(const struct jwt_keys *keys)

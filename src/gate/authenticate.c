@@ -15,7 +15,9 @@
 
 struct authenticator {
     const struct digest *key_hasher;
-    _Atomic(const struct jwt_keys *) tokens;
+    struct key_ring *tokens;
+    bool reads_keys;
+    _Atomic(struct key_reader *) reader; /* NULL until the database is ready, and unless reads_keys */
     struct credential_cache *credentials;
     _Atomic(struct frozen_customers *) frozen; /* both NULL until the database is ready */
     _Atomic(struct lanes *) lanes;
@@ -38,16 +40,18 @@ struct authenticator *authenticator_new(const struct authenticator_config *confi
         return NULL;
     }
     authenticator->key_hasher = config->key_hasher;
-    authenticator_set_tokens(authenticator, config->tokens);
+    authenticator->tokens = config->tokens;
+    authenticator->reads_keys = config->reads_keys;
     return authenticator;
 }
 
 enum err authenticator_open(struct authenticator *authenticator, const char *direct_url, struct lanes *lanes,
-                            struct pg_pulse *pulse, struct why *why)
+                            struct pg_pulse *pulse, struct key_reader *reader, struct why *why)
 {
     struct frozen_customers *frozen = frozen_customers_start(direct_url, authenticator->credentials, pulse, why);
     if (!frozen)
         return ERR_SYSTEM;
+    atomic_store(&authenticator->reader, reader);
     atomic_store(&authenticator->frozen, frozen);
     atomic_store(&authenticator->lanes, lanes);
     return OK;
@@ -67,11 +71,6 @@ int64_t authenticator_lag_ms(struct authenticator *authenticator)
     struct frozen_customers *frozen = atomic_load(&authenticator->frozen);
     int64_t age_ns = frozen ? frozen_customers_state(frozen).age_ns : INT64_MAX;
     return age_ns == INT64_MAX ? -1 : age_ns / NS_PER_MS;
-}
-
-void authenticator_set_tokens(struct authenticator *authenticator, const struct jwt_keys *tokens)
-{
-    atomic_store(&authenticator->tokens, tokens);
 }
 
 bool caller_sees_all(const struct caller *caller)
@@ -348,11 +347,51 @@ static int64_t monotonic_until(int64_t now_ns, int64_t now_us, int64_t wall_us)
     return left_us >= CREDENTIAL_CACHE_NS / NS_PER_US ? now_ns + CREDENTIAL_CACHE_NS : now_ns + left_us * NS_PER_US;
 }
 
-static bool verify(struct authentication *q, const struct jwt_keys *keys, struct str token)
+/* A token whose key is not known, kept until the key set was read again. */
+struct token_wait {
+    struct key_wait wait;
+    struct authentication q;
+    struct str token;
+};
+
+static void check_token(struct authentication *q, struct str token, bool set_is_fresh);
+
+/* On the reader's thread. */
+static void keys_read(struct key_wait *wait, bool reached)
+{
+    struct token_wait *w = OWNER_OF(wait, struct token_wait, wait);
+    w->q.asked_ns = clock_ns();
+    if (reached)
+        check_token(&w->q, w->token, true);
+    else
+        answer(&w->q, CALLER_UNSURE);
+}
+
+/* False if the token was signed with none of the keys that its issuer publishes. Otherwise the request is answered later, or
+ * with 503 if the set cannot be read: nobody knows then. */
+static bool await_key(const struct authentication *shown, struct str token)
+{
+    struct authentication unsure = *shown;
+    struct key_reader *reader = atomic_load(&shown->authenticator->reader);
+    struct token_wait *w = reader ? request_work(shown->rq, sizeof *w + token.len) : NULL;
+    enum key_news news = KEYS_OUT_OF_REACH;
+    if (w) {
+        *w = (struct token_wait){{keys_read, NULL}, *shown, {(char *)(w + 1), token.len}};
+        memcpy(w + 1, token.at, token.len);
+        news = key_reader_await(reader, &w->wait);
+    }
+    if (news == KEYS_OUT_OF_REACH)
+        answer(&unsure, CALLER_UNSURE);
+    return news != KEYS_AS_PUBLISHED;
+}
+
+static bool verify(struct authentication *q, const struct jwt_keys *keys, struct str token, bool set_is_fresh)
 {
     struct claims claims;
     int64_t now_us = clock_wall_us();
     enum jwt_fault fault = keys ? jwt_verify(keys, token, now_us, &claims) : JWT_ALGORITHM;
+    if (fault == JWT_UNKNOWN_KEY && q->authenticator->reads_keys && !set_is_fresh && await_key(q, token))
+        return false;
     if (fault) {
         refuse_credential(q, fault == JWT_EXPIRED ? "TOKEN_EXPIRED" : "INVALID_TOKEN", jwt_fault_text(fault));
         return false;
@@ -374,19 +413,9 @@ static struct digest digest_of_token(struct str token, const struct jwt_keys *ke
     return ret;
 }
 
-static void authenticate_token(struct authentication *q, struct str token)
+/* The token is good: who its user is. */
+static void find_user(struct authentication *q)
 {
-    const struct jwt_keys *keys = atomic_load(&q->authenticator->tokens);
-    q->kind = CREDENTIAL_TOKEN;
-    if (token.len <= JWT_MAX) {
-        q->credential = digest_with_choice(q, digest_of_token(token, keys));
-        if (find_in_cache(q, CREDENTIAL_TOKEN, &q->credential)) {
-            finish(q);
-            return;
-        }
-    }
-    if (!verify(q, keys, token))
-        return;
     if (!q->caller.user_id[0] || q->choice_is_malformed) { /* a service's token: no user to look up */
         q->from_memory = true;
         finish(q);
@@ -400,6 +429,23 @@ static void authenticate_token(struct authentication *q, struct str token)
     } else {
         ask_database(q);
     }
+}
+
+/* `set_is_fresh`: the key set was read for this token. */
+static void check_token(struct authentication *q, struct str token, bool set_is_fresh)
+{
+    struct key_ring *ring = q->authenticator->tokens;
+    const struct jwt_keys *keys = key_ring_take(ring);
+    q->kind = CREDENTIAL_TOKEN;
+    if (token.len <= JWT_MAX)
+        q->credential = digest_with_choice(q, digest_of_token(token, keys));
+    bool cached = token.len <= JWT_MAX && find_in_cache(q, CREDENTIAL_TOKEN, &q->credential);
+    bool verified = !cached && verify(q, keys, token, set_is_fresh);
+    key_ring_give(ring, keys);
+    if (cached)
+        finish(q);
+    else if (verified)
+        find_user(q);
 }
 
 /* In lower case, as it is written everywhere else. */
@@ -428,7 +474,7 @@ void authenticate(struct authenticator *authenticator, struct authentication *q)
         if (access_key_begins(bearer))
             authenticate_key(q, bearer);
         else
-            authenticate_token(q, bearer);
+            check_token(q, bearer, false);
     } else if (key.at) {
         authenticate_key(q, str_trim(key));
     } else {

@@ -8,7 +8,7 @@
 #include <stdatomic.h>
 
 #include "credentials/access_keys.h"
-#include "credentials/jwt.h"
+#include "credentials/key_reader.h"
 #include "gate/frozen_customers.h" /* FROZEN_LEASE_NS: the reply to a freeze is delayed by it */
 #include "http/router.h"
 #include "pg/lanes.h"
@@ -33,7 +33,8 @@ bool caller_sees(const struct caller *caller, const char *customer_id);
 bool caller_sees_all(const struct caller *caller); /* admins, and keys of scope read */
 
 struct authenticator_config {
-    const struct jwt_keys *tokens;   /* see authenticator_set_tokens(); NULL: every token is refused */
+    struct key_ring *tokens; /* verifies tokens; stays valid until authenticator_free() */
+    bool reads_keys;         /* authenticator_open() gets a reader; until then unknown keys are no reason to refuse */
     const struct digest *key_hasher; /* hashes API keys (credentials/access_keys.h) */
 };
 
@@ -41,14 +42,10 @@ struct authenticator;
 
 struct authenticator *authenticator_new(const struct authenticator_config *config) MUST_CHECK;
 /* Call once the database is ready. `direct_url` is for the thread that reads customer changes, which also
- * reports the pulse. */
+ * reports the pulse. `reader` is asked about tokens with unknown keys. */
 enum err authenticator_open(struct authenticator *authenticator, const char *direct_url, struct lanes *lanes,
-                            struct pg_pulse *pulse, struct why *why) MUST_CHECK;
+                            struct pg_pulse *pulse, struct key_reader *reader, struct why *why) MUST_CHECK;
 void authenticator_free(struct authenticator *authenticator); /* after the last request and pool_stop; NULL is fine */
-/* Replaces the keys for tokens. Tokens accepted before are verified again. Both sets must stay valid until
- * authenticator_free(). */
-void authenticator_set_tokens(struct authenticator *authenticator, const struct jwt_keys *tokens);
-
 /* How old this instance's set of frozen customers is, in milliseconds; -1 before the first read. */
 int64_t authenticator_lag_ms(struct authenticator *authenticator);
 

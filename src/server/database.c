@@ -292,6 +292,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {cleanup_statements, cleanup_statement_count},
         {access_key_statements, access_key_statement_count},
         {look_up_statements, look_up_statement_count},
+        {key_reader_statements, key_reader_statement_count},
         {frozen_customers_statements, frozen_customers_statement_count},
         {gate_ended_statements, gate_ended_statement_count},
         {customers_statements, customers_statement_count},

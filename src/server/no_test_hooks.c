@@ -11,6 +11,16 @@ int64_t test_hooks_request_deadline_ns(int64_t otherwise_ns)
     return otherwise_ns;
 }
 
+int64_t test_hooks_key_set_every_ns(int64_t otherwise_ns)
+{
+    return otherwise_ns;
+}
+
+int64_t test_hooks_key_set_again_ns(int64_t otherwise_ns)
+{
+    return otherwise_ns;
+}
+
 bool test_hooks_count_loopback(void)
 {
     return false;

@@ -34,6 +34,7 @@
 #include "server/process_metrics.h"
 #include "server/routes.h"
 #include "server/shifts.h"
+#include "server/token_keys.h"
 #include "settings/keys.h"
 #include "work/leader.h"
 
@@ -55,7 +56,6 @@ METRIC_COUNTER(pool_retries, "reclaim_database_retries_total",
 /* One state of the settings. Those that a reload replaced are kept until the end, since requests may still read them. */
 struct generation {
     struct settings *settings;
-    struct jwt_keys *tokens; /* NULL: those of an older generation */
     struct http_policy policy;
     struct generation *older;
 };
@@ -64,7 +64,7 @@ struct app {
     bool demo;
     _Atomic(struct generation *) now;
     struct server_keys keys;
-    struct jwt_keys *tokens;
+    struct token_keys tokens;
     struct authenticator *authenticator;
     sigset_t signals;
     struct cluster *cluster;
@@ -131,15 +131,13 @@ static void configure_limits(struct app *app, const struct settings *s)
     admission_configure(app->admission, &tiers);
 }
 
-/* Puts these settings into force, and these token keys unless they are NULL. The old ones stay valid for requests that
- * have begun. */
-static enum err adopt(struct app *app, struct settings *s, struct jwt_keys *tokens)
+/* Puts these settings into force. The old ones stay valid for requests that have begun. */
+static enum err adopt(struct app *app, struct settings *s)
 {
     struct generation *g = calloc(1, sizeof *g);
     if (!g)
         return ERR_MEMORY;
     g->settings = s;
-    g->tokens = tokens;
     g->policy = (struct http_policy){s->trusted_proxies.at, s->trusted_proxies.count, s->cors_origins.at,
                                      s->cors_origins.count, s->access_log};
     g->older = atomic_load(&app->now);
@@ -152,19 +150,15 @@ static enum err adopt(struct app *app, struct settings *s, struct jwt_keys *toke
         configure_limits(app, s);
     if (app->public)
         server_set_policy(app->public, &g->policy);
-    if (app->authenticator && tokens)
-        authenticator_set_tokens(app->authenticator, tokens);
     return OK;
 }
 
-/* The key set is read again even when the name of its file is the same. */
 static enum err read_again(struct app *app, struct settings **ret, struct jwt_keys **ret_tokens, struct why *why)
 {
-    const struct settings *old = settings_now(app);
-    enum err e = settings_reload(old, ret, why);
-    if (e || (!old->jwks_file && !(*ret)->jwks_file))
+    enum err e = settings_reload(settings_now(app), ret, why);
+    if (e)
         return e;
-    if ((e = settings_token_keys(*ret, &app->keys.tokens, ret_tokens, why)))
+    if ((e = token_keys_prepare(&app->tokens, *ret, ret_tokens, why)))
         settings_free(*ret);
     return e;
 }
@@ -178,10 +172,11 @@ static void reload(struct app *app)
         log_error("reload refused: the old settings stay", F_STR("why", why.text));
         return;
     }
-    if (adopt(app, fresh, tokens)) {
+    if (adopt(app, fresh)) {
         settings_free(fresh);
         jwt_keys_free(tokens);
     } else {
+        token_keys_replace(&app->tokens, fresh, tokens);
         if (app->lanes) /* otherwise opening the database records them */
             note_settings_soon(lanes_pool(app->lanes, LANE_BACKGROUND), settings_now(app)->grace_ms,
                                post_has_provider(app->post), settings_now(app)->freeze_limit);
@@ -324,7 +319,7 @@ static enum err open_features(struct app *app, const char *url, const char *dire
         return ERR_MEMORY;
     enum err e = admission_open(app->admission, direct, lanes_pool(app->lanes, LANE_LIMITS),
                                 lanes_pool(app->lanes, LANE_ANONYMOUS), why);
-    if (e || (e = authenticator_open(app->authenticator, direct, app->lanes, &app->pulse, why)) ||
+    if (e || (e = authenticator_open(app->authenticator, direct, app->lanes, &app->pulse, app->tokens.reader, why)) ||
         (e = background_start(&(struct background_config){s, url, direct, app->leader}, &app->background, why)))
         return e;
     if ((e = routes_open(&app->routes, app->lanes, app->engine)))
@@ -357,6 +352,8 @@ static enum err bring_database_up(struct app *app, struct why *why)
     if (s->switch_rpc_url &&
         (e = switches_record_setting(pg, s->switch_rpc_url, clock_ns() + DATABASE_DEADLINE_NS, why)))
         return e;
+    if ((e = token_keys_read(&app->tokens, pg, direct, why)))
+        return e;
     return open_features(app, url, direct, why);
 }
 
@@ -375,7 +372,10 @@ static enum err await_database(struct app *app, bool *ret_stopped)
             return e;
         }
         if (strcmp(last, why.text) != 0)
-            log_warn("waiting for the database", F_STR("why", why.text));
+            log_warn(strncmp(why.text, "RECLAIM_JWKS_URL", strlen("RECLAIM_JWKS_URL")) == 0
+                         ? "waiting for the key set"
+                         : "waiting for the database",
+                     F_STR("why", why.text));
         memcpy(last, why.text, sizeof last);
         if (!attend(app, backoff_ns(trying, failures) / NS_PER_MS)) {
             *ret_stopped = true;
@@ -386,9 +386,11 @@ static enum err await_database(struct app *app, bool *ret_stopped)
     gauge_source(&pool_queued, read_queued, app->lanes);
     counter_source(&pool_retries, read_retries, app->lanes);
     atomic_store(&app->health.lanes, app->lanes);
-    if (!jwt_keys_know_others(app->tokens))
+    const struct settings *s = settings_now(app);
+    if (!s->jwt_secret && !s->jwks_file && !s->jwks_url)
         log_info("only Reclaim's own tokens and API keys are accepted",
-                 F_STR("settings", "RECLAIM_JWT_SECRET and RECLAIM_JWKS_FILE are for those of an identity provider"));
+                 F_STR("settings", "RECLAIM_JWKS_URL, RECLAIM_JWKS_FILE and RECLAIM_JWT_SECRET are for those of an "
+                                   "identity provider"));
     log_info("ready");
     return OK;
 }
@@ -427,10 +429,11 @@ static void raise_file_limit(const struct settings *s)
 /* Reads the keys of tokens and starts the authenticator. */
 static enum err open_authenticator(struct app *app, const struct settings *s, struct why *why)
 {
-    enum err e = settings_token_keys(s, &app->keys.tokens, &app->tokens, why);
+    enum err e = token_keys_open(&app->tokens, s, &app->keys.tokens, why);
     if (e)
         return e;
-    app->authenticator = authenticator_new(&(struct authenticator_config){app->tokens, &app->keys.access_keys});
+    app->authenticator = authenticator_new(
+        &(struct authenticator_config){app->tokens.ring, s->jwks_url != NULL, &app->keys.access_keys});
     return app->authenticator ? OK : why_set(why, ERR_MEMORY, "no memory for the authenticator");
 }
 
@@ -465,7 +468,7 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
             "--demo fills a private database and shows mails without authentication: unset RECLAIM_DATABASE_URL, or "
             "start without --demo");
     }
-    if ((e = adopt(app, s, NULL))) {
+    if ((e = adopt(app, s))) {
         settings_free(s);
         return why_set(why, e, "no memory for the settings");
     }
@@ -510,6 +513,7 @@ static bool close_app(struct app *app)
     bool clean = server_stop(app->public, deadline_ns);
     atomic_store(&app->health.lanes, NULL);
     clean &= server_stop(app->ops, clock_ns() + NS_PER_S);
+    token_keys_stop(&app->tokens);
     shifts_stop(&app->shifts);
     if (app->lanes) {
         cleanup_close(&app->routes.cleanup);
@@ -526,7 +530,7 @@ static bool close_app(struct app *app)
     if (clean) { /* otherwise a request that has not ended still uses them */
         routes_close(&app->routes);
         authenticator_free(app->authenticator);
-        jwt_keys_free(app->tokens);
+        token_keys_free(&app->tokens);
         admission_free(app->admission);
         work_free(app->engine);
         post_free(app->post);
@@ -544,7 +548,6 @@ static bool close_app(struct app *app)
     while (g) {
         struct generation *older = g->older;
         settings_free(g->settings);
-        jwt_keys_free(g->tokens);
         free(g);
         g = older;
     }

@@ -93,11 +93,26 @@ void test_hooks_add_routes(struct routes *r)
                       .method = METHOD_ANY, .path = "/constant-pass", .handle = constant_pass, .ignores_body = true});
 }
 
-int64_t test_hooks_request_deadline_ns(int64_t otherwise_ns)
+static int64_t read_ms(const char *name, int64_t otherwise_ns)
 {
     int64_t ms;
-    const char *shorter = getenv("RECLAIM_TEST_REQUEST_DEADLINE_MS");
-    return shorter && str_to_i64(str_of(shorter), 1, 60000, &ms) == OK ? ms * NS_PER_MS : otherwise_ns;
+    const char *text = getenv(name);
+    return text && str_to_i64(str_of(text), 1, 60000, &ms) == OK ? ms * NS_PER_MS : otherwise_ns;
+}
+
+int64_t test_hooks_request_deadline_ns(int64_t otherwise_ns)
+{
+    return read_ms("RECLAIM_TEST_REQUEST_DEADLINE_MS", otherwise_ns);
+}
+
+int64_t test_hooks_key_set_every_ns(int64_t otherwise_ns)
+{
+    return read_ms("RECLAIM_TEST_KEY_SET_EVERY_MS", otherwise_ns);
+}
+
+int64_t test_hooks_key_set_again_ns(int64_t otherwise_ns)
+{
+    return read_ms("RECLAIM_TEST_KEY_SET_AGAIN_MS", otherwise_ns);
 }
 
 bool test_hooks_count_loopback(void)

@@ -11,6 +11,9 @@
 void test_hooks_add_routes(struct routes *r);
 /* RECLAIM_TEST_REQUEST_DEADLINE_MS, else `otherwise_ns`. */
 int64_t test_hooks_request_deadline_ns(int64_t otherwise_ns);
+/* RECLAIM_TEST_KEY_SET_EVERY_MS and RECLAIM_TEST_KEY_SET_AGAIN_MS, else `otherwise_ns`. */
+int64_t test_hooks_key_set_every_ns(int64_t otherwise_ns);
+int64_t test_hooks_key_set_again_ns(int64_t otherwise_ns);
 /* RECLAIM_TEST_COUNT_LOOPBACK set: loopback addresses are client networks like others. */
 bool test_hooks_count_loopback(void);
 

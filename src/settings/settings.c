@@ -146,6 +146,12 @@ static enum err check_together(struct settings *s, struct why *why)
             why, ERR_INPUT,
             "RECLAIM_JWT_ISSUER: \"%s\" is not an identity provider: it is the issuer of Reclaim's own tokens",
             s->jwt_issuer);
+    if (s->jwks_url && (!s->jwt_issuer || !s->jwt_audience))
+        return why_set(
+            why, ERR_INPUT,
+            "%s: not set, and RECLAIM_JWKS_URL needs it: whoever else has tokens of these keys is kept out by "
+            "issuer and audience (on Supabase https://PROJECT.supabase.co/auth/v1 and authenticated)",
+            s->jwt_issuer ? "RECLAIM_JWT_AUDIENCE" : "RECLAIM_JWT_ISSUER");
     size_t len = strlen(s->listen);
     bool any_port = len > 2 && strcmp(s->listen + len - 2, ":0") == 0;
     if (!any_port && strcmp(s->listen, s->ops_listen) == 0)
@@ -248,9 +254,15 @@ bool settings_shows_mailbox(const struct settings *s, bool demo)
            (cidr_holds(&v4, &ip) || cidr_holds(&v6, &ip));
 }
 
-enum err settings_token_keys(const struct settings *s, const struct digest *own, struct jwt_keys **ret, struct why *why)
+enum err settings_token_keys(const struct settings *s, const struct digest *own, struct str jwks_read,
+                             struct jwt_keys **ret, struct why *why)
 {
-    const struct jwt_sources from = {own, s->jwt_secret, s->jwks_file, s->jwt_issuer, s->jwt_audience};
+    const struct jwt_sources from = {.own = own,
+                                     .secret = s->jwt_secret,
+                                     .jwks_path = s->jwks_file,
+                                     .jwks_read = jwks_read,
+                                     .issuer = s->jwt_issuer,
+                                     .audience = s->jwt_audience};
     return jwt_keys_new(&from, ret, why);
 }
 

@@ -96,8 +96,9 @@ struct settings {
 
     /* Keys, files and logs */
     const char *data_dir;
-    const char *secret_key;                /* NULL when not set: see settings_secret_key */
-    const char *jwt_secret, *jwks_file;    /* NULL when not set: see settings_token_keys */
+    const char *secret_key; /* NULL when not set: see settings_secret_key */
+    /* NULL when not set: see settings_token_keys */
+    const char *jwt_secret, *jwks_file, *jwks_url;
     const char *jwt_issuer, *jwt_audience; /* NULL when not set */
     enum log_level log_level;
     bool access_log;
@@ -125,9 +126,10 @@ void settings_cleanup(struct settings **s);
 enum err settings_secret_key(const struct settings *s, bool may_make, char into[SECRET_KEY_MAX + 1],
                              struct why *why) MUST_CHECK;
 
-/* The keys that tokens are verified with: Reclaim's own, and those that the settings name for other issuers. */
-enum err settings_token_keys(const struct settings *s, const struct digest *own, struct jwt_keys **ret,
-                             struct why *why) MUST_CHECK;
+/* The keys that tokens are verified with: Reclaim's own, and those that the settings name for other issuers. `jwks_read` is
+ * the set that was read from RECLAIM_JWKS_URL; absent: none. */
+enum err settings_token_keys(const struct settings *s, const struct digest *own, struct str jwks_read,
+                             struct jwt_keys **ret, struct why *why) MUST_CHECK;
 
 struct tier_table settings_tiers(const struct settings *s);
 /* Sender and providers; the caller fills in how mails are composed. */

@@ -227,20 +227,27 @@ const struct setting settings_rows[] = {
      .standard_words = "none",
      .help =
          "The secret that your identity provider signs bearer tokens with (HS256): Supabase's JWT secret. Without this "
-         "or the next one only Reclaim's own tokens (`/auth/login`, `reclaim token`) and API keys are accepted."},
+         "or one of the next two only Reclaim's own tokens (`/auth/login`, `reclaim token`) and API keys are "
+         "accepted."},
     {RUNNING, ROW("JWKS_FILE", string, jwks_file, const char *), .min = 1, .max = 1024, .standard_words = "none",
      .reloadable = true,
      .help =
          "Instead of the secret or beside it: a file with a JSON Web Key Set, the public keys of tokens signed with "
-         "RS256 or ES256. SIGHUP reads the file again."},
+         "RS256, ES256 or EdDSA, and secrets (`oct`) of those signed with HS256. SIGHUP reads the file again."},
+    {RUNNING, ROW("JWKS_URL", http_url, jwks_url, const char *), .standard_words = "none",
+     .help = "The same from your identity provider, public keys only; on Supabase "
+             "`https://PROJECT.supabase.co/auth/v1/.well-known/jwks.json`. Read at start, every 10 minutes, and when a "
+             "token "
+             "names an unknown key; while it cannot be reached the last set counts. Needs the next two settings."},
     {RUNNING, ROW("JWT_ISSUER", string, jwt_issuer, const char *), .min = 1, .max = JWT_NAME_MAX,
      .standard_words = "none",
      .help = "What your identity provider's tokens must have as `iss`, on Supabase "
-             "`https://PROJECT.supabase.co/auth/v1`. Without it every issuer whose signature is right is accepted."},
+             "`https://PROJECT.supabase.co/auth/v1`. Without it every issuer whose signature is right is accepted; "
+             "required with `RECLAIM_JWKS_URL`."},
     {RUNNING, ROW("JWT_AUDIENCE", string, jwt_audience, const char *), .min = 1, .max = JWT_NAME_MAX,
      .standard_words = "none",
      .help = "What they must have as `aud`, or among it; on Supabase `authenticated`. Supabase's legacy `service_role` "
-             "token has no audience: use `reclaim token` instead."},
+             "token has no audience: use a key of scope `admin` instead. Required with `RECLAIM_JWKS_URL`."},
     {RUNNING, ROW("LOG_LEVEL", choice, log_level, enum log_level), .choices = level_words, .standard = "info",
      .reloadable = true, .help = "Log lines below this level are dropped."},
     {RUNNING, ROW("ACCESS_LOG", switch, access_log, bool), .standard = "on", .reloadable = true,

@@ -36,6 +36,7 @@ OWNERS = {
     "gate_ended": "gate",
     "installation": "server",
     "instances": "console",
+    "key_sets": "credentials",
     "mailbox": "mail",
     "rate_limit_tiers": "limits",
     "rate_limits": "limits",
