@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/doctor_adoption.h"
 #include "cli/doctor_role.h"
+#include "cli/doctor_tokens.h"
 #include "erasure/cascade.h"
 #include "events/broker.h"
 #include "pg/migrate.h"
@@ -537,6 +538,7 @@ static void check_all(struct examination *x, const char *config, bool repairs)
     for (size_t i = 0; i < s->warnings.count; i++)
         warn(x, s->warnings.at[i]);
     check_switch(x, s);
+    doctor_check_tokens(s, note, x);
     if (database_open(s, &db, &why))
         fault(x, why.text);
     else

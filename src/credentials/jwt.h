@@ -34,8 +34,8 @@ struct jwt_sources {
 enum err jwt_keys_new(const struct jwt_sources *from, struct jwt_keys **ret, struct why *why) MUST_CHECK;
 void jwt_keys_free(struct jwt_keys *keys); /* wipes the secrets; NULL is fine */
 void jwt_keys_cleanup(struct jwt_keys **keys);
-bool jwt_keys_know_others(const struct jwt_keys *keys); /* whether there is any key for other issuers' tokens */
-uint64_t jwt_keys_serial(const struct jwt_keys *keys);  /* unique in this process */
+size_t jwt_keys_count(const struct jwt_keys *keys);    /* of other issuers */
+uint64_t jwt_keys_serial(const struct jwt_keys *keys); /* unique in this process */
 
 enum jwt_fault {
     JWT_FINE = 0,

@@ -149,9 +149,9 @@ void jwt_keys_cleanup(struct jwt_keys **keys)
     jwt_keys_free(*keys);
 }
 
-bool jwt_keys_know_others(const struct jwt_keys *keys)
+size_t jwt_keys_count(const struct jwt_keys *keys)
 {
-    return keys->count > 0;
+    return keys->count;
 }
 
 uint64_t jwt_keys_serial(const struct jwt_keys *keys)

@@ -38,8 +38,6 @@ struct key_reader {
     bool has_thread;
 
     /* Of the thread, or of key_reader_start() before there is one. */
-    struct client_call call;
-    bool call_done;
     struct buf got; /* the text of the last answer */
     /* cache: key-set */
     struct buf set; /* the text that the keys are made of */
@@ -53,13 +51,19 @@ struct key_reader {
 
 /* --- one read: on the reader's thread, or in key_reader_start() before there is one --- */
 
-static void read_done(struct client_call *call)
+struct fetch {
+    struct client_call call;
+    struct buf *into;
+    bool done;
+};
+
+static void fetched(struct client_call *call)
 {
-    struct key_reader *r = OWNER_OF(call, struct key_reader, call);
-    r->call_done = true;
-    buf_clear(&r->got);
+    struct fetch *f = OWNER_OF(call, struct fetch, call);
+    f->done = true;
+    buf_clear(f->into);
     if (!call->err)
-        buf_add(&r->got, call->answer);
+        buf_add(f->into, call->answer);
 }
 
 static enum err fault_of(const struct client_call *call, struct why *why)
@@ -73,15 +77,24 @@ static enum err fault_of(const struct client_call *call, struct why *why)
     return OK;
 }
 
-static enum err fetch(struct key_reader *r, struct why *why)
+static enum err fetch(struct client *client, const char *url, struct buf *into, struct why *why)
 {
     static const char *const headers[] = {"Accept: application/json", NULL};
-    r->call = (struct client_call){.url = r->config.url, .headers = headers, .limit_ns = READ_NS, .done = read_done};
-    r->call_done = false;
-    client_send(r->client, &r->call);
-    while (!r->call_done)
-        client_turn(r->client, clock_ns() + READ_NS);
-    return fault_of(&r->call, why);
+    struct fetch f = {.call = {.url = url, .headers = headers, .limit_ns = READ_NS, .done = fetched}, .into = into};
+    client_send(client, &f.call);
+    while (!f.done)
+        client_turn(client, clock_ns() + READ_NS);
+    return fault_of(&f.call, why);
+}
+
+enum err key_set_fetch(const char *url, struct buf *ret, struct why *why)
+{
+    struct client *client = client_new(&(struct client_config){.connections_max = 1});
+    if (!client)
+        return why_set(why, ERR_MEMORY, "no memory for reading RECLAIM_JWKS_URL");
+    enum err e = fetch(client, url, ret, why);
+    client_free(client);
+    return e;
 }
 
 /* Makes keys of this text and puts them into force. */
@@ -115,7 +128,7 @@ static void keep_set(const struct key_reader *r)
 /* ERR_INPUT for an answer that is no usable set: the keys in force stay. */
 static enum err read_set(struct key_reader *r, struct why *why)
 {
-    enum err e = fetch(r, why);
+    enum err e = fetch(r->client, r->config.url, &r->got, why);
     struct str got = buf_str(&r->got);
     if (!e && same_text(got, buf_str(&r->set)))
         return OK;

@@ -45,6 +45,9 @@ enum key_news {
 /* Has the set read again for a token with an unknown key, but not more often than every `again_ns`. */
 enum key_news key_reader_await(struct key_reader *reader, struct key_wait *wait) MUST_CHECK;
 
+/* Reads the set once, in the caller's thread, for `reclaim doctor`. */
+enum err key_set_fetch(const char *url, struct buf *ret, struct why *why) MUST_CHECK;
+
 extern const struct statement *const key_reader_statements[];
 extern const size_t key_reader_statement_count;
 

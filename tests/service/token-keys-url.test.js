@@ -258,6 +258,22 @@ describe('several sources of keys', () => {
   });
 });
 
+describe('reclaim doctor', () => {
+  const examine = async (t, db, env) => (await run(t, ['doctor'], { database: db, env: { RECLAIM_JWT_SECRET: null, ...env } })).stdout;
+
+  it('reads the key set and says how many keys it has, or what is wrong with it', async (t) => {
+    const provider = await IdentityProvider.start(t, { keys: [new SigningKey('ES256'), new SigningKey('RS256')] });
+    const { db } = await scene(t);
+    assert.match(await examine(t, db, provider.env), /^ok +tokens: 2 keys of your identity provider$/m);
+    provider.answer = (response) => response.end('<!doctype html>');
+    assert.match(await examine(t, db, provider.env), /^FAIL +RECLAIM_JWKS_URL is not a JSON Web Key Set: .*no token of your identity provider can be verified$/m);
+    await provider.close();
+    assert.match(await examine(t, db, provider.env), /^FAIL +RECLAIM_JWKS_URL cannot be read/m);
+    assert.match(await examine(t, db, {}), /^ok +tokens: Reclaim's own only/m);
+    assert.match(await examine(t, db, { RECLAIM_JWT_SECRET: jwtSecret }), /^warn +tokens of every issuer/m);
+  });
+});
+
 describe('RECLAIM_JWKS_URL', () => {
   const fine = { RECLAIM_JWT_ISSUER: 'https://project.supabase.co/auth/v1', RECLAIM_JWT_AUDIENCE: 'authenticated' };
   const url = 'https://project.supabase.co/auth/v1/.well-known/jwks.json';
