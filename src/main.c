@@ -183,7 +183,7 @@ static const struct command commands[] = {
                         {"--label", "TEXT", "add: words for people, in the ledger and the preview"},
                         {"--preset", "voip", "add: a ready set, with --past or nothing else"},
                         {"--soft-delete", "COLUMN", "add: rows are marked with the time there, not deleted"},
-                        {"--scrub", "COLUMNS", "add: columns of marked rows that are emptied, with commas between"},
+                        {"--scrub", "COLUMNS", "add: columns of marked rows that are emptied, with commas between; '*': all but keys"},
                         {"--page", "ROWS", "add: at most so many rows a transaction (1000)"},
                         {"--past", NULL, "add: customers deleted before are erased from it too"},
                         {"--remote", NULL, "add: the participant is a service, not a table"},

@@ -6,6 +6,8 @@
 
 #include "cli/commands.h"
 
+#define PRESET_MAX 32 /* services in a ready set */
+
 static enum err ask(struct command_context *c, struct pg_call *call)
 {
     enum err e = command_ask(c, call);
@@ -14,20 +16,49 @@ static enum err ask(struct command_context *c, struct pg_call *call)
              : OK;
 }
 
+/* Which columns of its rows a participant empties, and which it has to keep; nothing for one whose rows are deleted. */
+static struct str columns_of(struct arena *arena, const struct pg_call *list, int row)
+{
+    struct str emptied = pg_get(list, row, 10), kept = pg_get(list, row, 11);
+    return arena_printf(arena, "%s%s%s%s", emptied.len ? ", empties " : "", emptied.at, kept.len ? ", keeps " : "",
+                        kept.at);
+}
+
+static int find_participant(const struct pg_call *list, struct str name)
+{
+    int row = 0;
+    while (row < list->rows && !str_eq(pg_get(list, row, 0), name))
+        row++;
+    return row;
+}
+
 /* A ready set: what fits takes part, and of the rest is said why not. Fails when nothing fits. */
 static enum err add_preset(struct command_context *c)
 {
     struct pg_call call = {.ask = &cascade_preset,
                            .args = {pg_text(option(c, "--preset")), pg_text(option(c, "--past") ? "true" : "false")}};
+    struct {
+        const char *name, *table, *lack;
+    } services[PRESET_MAX];
     enum err e = ask(c, &call);
     if (e)
         return e;
-    int added = 0;
-    for (int row = 0; row < call.rows; row++) {
-        bool fits = pg_is_null(&call, row, 2);
-        added += fits;
-        printf("%-14s %-32s %s%s\n", pg_get(&call, row, 0).at, pg_get(&call, row, 1).at,
-               fits ? "takes part" : "NOT ADDED: ", fits ? "" : pg_get(&call, row, 2).at);
+    int count = call.rows < PRESET_MAX ? call.rows : PRESET_MAX, added = 0;
+    for (int row = 0; row < count; row++) {
+        services[row].name = arena_printf(c->arena, "%s", pg_get(&call, row, 0).at).at;
+        services[row].table = arena_printf(c->arena, "%s", pg_get(&call, row, 1).at).at;
+        services[row].lack =
+            pg_is_null(&call, row, 2) ? NULL : arena_printf(c->arena, "%s", pg_get(&call, row, 2).at).at;
+    }
+    struct pg_call list = {.ask = &cascade_list};
+    e = ask(c, &list);
+    if (e)
+        return e;
+    for (int row = 0; row < count; row++) {
+        const char *lack = services[row].lack;
+        added += !lack;
+        printf("%-14s %-32s %s%s\n", services[row].name, services[row].table, lack ? "NOT ADDED: " : "takes part",
+               lack ? lack : columns_of(c->arena, &list, find_participant(&list, str_of(services[row].name))).at);
     }
     return added ? OK : why_set(&c->why, ERR_MISSING, "no table of the preset can take part");
 }
@@ -45,11 +76,16 @@ static enum err add(struct command_context *c)
         return e ? e : add_preset(c);
     if (!pg_is_null(&call, 0, 0))
         return why_set(&c->why, ERR_INPUT, "%s", pg_get(&call, 0, 0).at);
-    printf("%s takes part\n", word(c, 1));
+    struct pg_call list = {.ask = &cascade_list};
+    e = ask(c, &list);
+    if (e)
+        return e;
+    int row = find_participant(&list, str_of(word(c, 1)));
+    printf("%s takes part%s\n", word(c, 1), columns_of(c->arena, &list, row).at);
     return OK;
 }
 
-/* "public.tags (customer_id), marked in tm_delete, pages of 1000; off", for people. */
+/* "public.tags (customer_id), marked in tm_delete, empties label, pages of 1000; off", for people. */
 static struct str description(struct arena *arena, const struct pg_call *rows, int row)
 {
     const char *off = pg_get_bool(rows, row, 6) ? "" : "; off";
@@ -59,12 +95,11 @@ static struct str description(struct arena *arena, const struct pg_call *rows, i
     if (str_eq(pg_get(rows, row, 1), STR("remote")))
         return arena_printf(arena, "%s%s%sremote%s%s%s", opens, label.at, closes, off, faulty, fault);
     bool customers = str_eq(pg_get(rows, row, 8), STR("customer"));
-    const char *verb = pg_get(rows, row, 4).len     ? ", marked in "
-                       : pg_get_bool(rows, row, 10) ? ", emptied"
-                                                    : ", deleted";
-    return arena_printf(arena, "%s%s%s%s (%s%s%s)%s%s, pages of %lld%s%s%s", opens, label.at, closes,
+    struct str columns = columns_of(arena, rows, row);
+    const char *verb = pg_get(rows, row, 4).len ? ", marked in " : columns.len ? "" : ", deleted";
+    return arena_printf(arena, "%s%s%s%s (%s%s%s)%s%s%s, pages of %lld%s%s%s", opens, label.at, closes,
                         pg_get(rows, row, 2).at, pg_get(rows, row, 3).at, customers ? "" : ", by ",
-                        customers ? "" : pg_get(rows, row, 8).at, verb, pg_get(rows, row, 4).at,
+                        customers ? "" : pg_get(rows, row, 8).at, verb, pg_get(rows, row, 4).at, columns.at,
                         (long long)pg_get_i64(rows, row, 5), off, faulty, fault);
 }
 
@@ -80,6 +115,8 @@ static const struct report_column participant_columns[] = {
     {.name = "fault", .where = IN_DATA},
     {.name = "by", .where = IN_DATA},
     {.name = "label", .where = IN_DATA},
+    {.name = "emptied", .where = IN_DATA},
+    {.name = "kept", .where = IN_DATA},
     {.name = "what", .where = IN_TABLE},
 };
 static const struct report_shape participants_shape = {participant_columns, COUNT_OF(participant_columns), false, "",
@@ -94,7 +131,7 @@ static enum err list(struct command_context *c)
     AUTO(report) struct report *r = report_new(&participants_shape, c->format);
     for (int row = 0; row < rows.rows; row++) {
         bool remote = str_eq(pg_get(&rows, row, 1), STR("remote"));
-        for (int column = 0; column < 10; column++) {
+        for (int column = 0; column < 12; column++) {
             struct str text = pg_get(&rows, row, column);
             if (column == 6)
                 report_flag(r, pg_get_bool(&rows, row, column));

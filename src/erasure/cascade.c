@@ -36,12 +36,15 @@ const struct statement cascade_list = {
     .sql = "SELECT p.name, p.kind, coalesce(p.table_name, '') AS table_name,"
            " coalesce(p.customer_column, '') AS customer_column, coalesce(p.soft_delete_column, '') AS soft,"
            " p.page_size, p.enabled, CASE WHEN p.kind = 'table' THEN reclaim.cascade_lack(p) END AS lack,"
-           " p.id_of, p.label, p.scrub_columns <> '{}' AS empties"
-           " FROM reclaim.cascade_participants p ORDER BY p.name",
+           " p.id_of, p.label, coalesce(c.emptied, '') AS emptied, coalesce(c.kept, '') AS kept"
+           " FROM reclaim.cascade_participants p CROSS JOIN LATERAL (SELECT"
+           "   pg_catalog.string_agg(n.name, ', ' ORDER BY n.name) FILTER (WHERE n.value IS NOT NULL) AS emptied,"
+           "   pg_catalog.string_agg(n.name || ' (' || n.reason || ')', ', ' ORDER BY n.name)"
+           "     FILTER (WHERE n.value IS NULL) AS kept FROM reclaim.cascade_clearings(p) n) c ORDER BY p.name",
     .params = 0,
     .columns =
         "name:text kind:text table_name:text customer_column:text soft:text page_size:int4 enabled:bool lack:text "
-        "id_of:text label:text empties:bool",
+        "id_of:text label:text emptied:text kept:text",
 };
 
 const struct statement cascade_status = {

@@ -62,7 +62,7 @@ describe('reclaim cascade add', () => {
     assert.equal(good.code, 0, good.stderr);
     const { stdout } = await cascade('list');
     assert.match(stdout, /^newcomer +public\.newcomer \(customer_id\), deleted, pages of 1000$/m);
-    assert.match(stdout, /^contact +public\.service_contact \(customer_id\), marked in tm_delete, pages of 1000$/m);
+    assert.match(stdout, /^contact +public\.service_contact \(customer_id\), marked in tm_delete, empties note, pages of 1000$/m);
   });
 
   it('takes in what customers left who were deleted before, when asked to', async () => {
@@ -363,43 +363,5 @@ describe('a table that knows users, not customers', () => {
     await erased(server, other);
     assert.deepEqual(await db.query('select from public.profiles'), []);
     assert.equal((await cascade('remove', 'profiles')).code, 0);
-  });
-});
-
-describe('the ready set for a telephone company', () => {
-  it('takes the tables that fit, marks and empties their rows, and names those that do not', async () => {
-    await db.query(`
-      create table public.tag_tags (id varchar(36) primary key, customer_id varchar(36) not null, name varchar(255) not null, detail text, rank int not null, tm_delete timestamp);
-      create index on public.tag_tags (customer_id);
-      create table public.number_numbers (id uuid primary key, customer_id uuid not null, number text not null unique, status text not null check (status <> ''), region text not null,
-        t38 boolean not null, tm_delete timestamptz not null default '9999-01-01');
-      create index on public.number_numbers (customer_id);
-      create table public.flow_flows (id uuid primary key, customer_id uuid, actions jsonb not null, tm_delete timestamptz);
-      create table public.queue_queues (id uuid primary key, customer_id uuid, name text);
-      create index on public.queue_queues (customer_id)`);
-    const { code, stdout, stderr } = await cascade('add', '--preset', 'voip');
-    assert.equal(code, 0, stdout + stderr);
-    assert.equal(stdout.trim().split('\n').length, 14);
-    assert.match(stdout, /^tag +public\.tag_tags +takes part$/m);
-    assert.match(stdout, /^number +public\.number_numbers +takes part$/m);
-    assert.match(stdout, /^flow +public\.flow_flows +NOT ADDED: .*CREATE INDEX CONCURRENTLY/m);
-    assert.match(stdout, /^queue +public\.queue_queues +NOT ADDED: .*no column tm_delete/m);
-    assert.match(stdout, /^accesskey +public\.customer_accesskeys +NOT ADDED: there is no table/m);
-    const customer = await addCustomer(db), stays = await addCustomer(db);
-    for (const { id } of [customer, stays]) {
-      await db.query(`insert into public.tag_tags values ($1, $1, 'Person', 'about a person', 3, null)`, [id]);
-      await db.query(`insert into public.number_numbers (id, customer_id, number, status, region, t38)
-        select gen_random_uuid(), $1, '+1555' || random(), 'active', 'Bavaria', true from generate_series(1, 2)`, [id]);
-    }
-    await remove(server, customer.id);
-    await erased(server, customer);
-    const [tag] = await db.query('select name, detail, rank, tm_delete is not null as marked from public.tag_tags where id = $1', [customer.id]);
-    assert.deepEqual(tag, { name: '', detail: null, rank: 3, marked: true });
-    const numbers = await db.query(`select number, status, region, tm_delete < now() as ended from public.number_numbers where customer_id = $1`, [customer.id]);
-    assert.equal(numbers.length, 2);
-    for (const { number, status, region, ended: marked } of numbers)
-      assert.deepEqual([/^deleted_[0-9a-f-]{36}$/.test(number), status, region, marked], [true, 'active', '', true]);
-    assert.equal((await db.query(`select from public.tag_tags where id = $1 and name = 'Person' and tm_delete is null`, [stays.id])).length, 1);
-    for (const name of ['tag', 'number']) await cascade('remove', name);
   });
 });

@@ -56,7 +56,7 @@ describe('a list', () => {
     ['customers list', 'id,name,email,status,owner_user_id,tm_create,tm_deletion_scheduled,held_since,hold_reason'],
     ['customers members CUSTOMER', 'user_id,role,email,created_at'],
     ['key list --customer CUSTOMER', 'id,prefix,scope,name,created_at,last_used_at,expires_at,revoked_at'],
-    ['cascade list', 'name,kind,table,column,soft_delete,page,enabled,fault,by,label'],
+    ['cascade list', 'name,kind,table,column,soft_delete,page,enabled,fault,by,label,emptied,kept'],
     ['cascade status', 'participant,pending,failed,done,rows,oldest,error,kept', ['pending', 'failed', 'done', 'rows', 'kept']],
     ['switch list', 'name,address,source,live_calls,created_at', ['live_calls']],
     ['columns list', 'table,column,type,decision,deletion,detail'],

@@ -39,14 +39,11 @@ BEGIN
       RETURN format('%s has no column %I that holds a time', p.table_name, p.soft_delete_column);
     END IF;
   END IF;
-  FOREACH v_name IN ARRAY p.scrub_columns LOOP
-    IF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = v_table AND attname = v_name AND NOT attisdropped
-        AND (NOT attnotnull OR atttypid IN ('text'::regtype, 'varchar'::regtype, 'json'::regtype, 'jsonb'::regtype))) THEN
-      RETURN format('%s has no column %I that can be emptied', p.table_name, v_name);
-    END IF;
-    IF EXISTS (SELECT FROM pg_attribute a JOIN pg_index i ON i.indrelid = v_table AND i.indisunique AND a.attnum = ANY (i.indkey)
-        WHERE a.attrelid = v_table AND a.attname = v_name AND a.attnotnull AND a.atttypmod BETWEEN 5 AND 47) THEN
-      RETURN format('%s.%I must be unique and not null and is too short for the 44 characters that replace it', p.table_name, v_name);
+  FOREACH v_name IN ARRAY array_remove(p.scrub_columns, '*') LOOP
+    IF v_name IN (p.customer_column, p.soft_delete_column) THEN
+      RETURN format('%s.%I is not emptied: the erasure needs it', p.table_name, v_name);
+    ELSIF NOT EXISTS (SELECT FROM pg_attribute WHERE attrelid = v_table AND attname = v_name AND attnum > 0 AND NOT attisdropped) THEN
+      RETURN format('%s has no column %I', p.table_name, v_name);
     END IF;
   END LOOP;
   IF NOT reclaim.sees_all_rows(v_table, v_command) THEN

@@ -14,7 +14,7 @@ BEGIN
     RAISE insufficient_privilege USING MESSAGE = 'row-level security hides rows from this role';
   END IF;
   v_own := reclaim.cascade_keys(p, p_ids);
-  EXECUTE format('SELECT ARRAY(SELECT one FROM unnest($1) AS one WHERE EXISTS (SELECT FROM %s WHERE %I = one::%s AND %s))',
+  EXECUTE format('SELECT ARRAY(SELECT one FROM unnest($1) AS one WHERE EXISTS (SELECT FROM %s AS t WHERE t.%I = one::%s AND %s))',
       v_table, p.customer_column, reclaim.cascade_type(p), reclaim.cascade_condition(p))
     INTO v_left USING v_own.keys;
   IF p.id_of = 'customer' THEN

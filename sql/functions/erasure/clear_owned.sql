@@ -5,6 +5,7 @@ RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
 AS $$
 DECLARE
+  v_dirty text; -- the condition that a row of them has something to empty
   v_others text := reclaim.ownership_others(p_table, (SELECT ownership FROM reclaim.installation));
   v_rows bigint;
   v_users uuid[];
@@ -28,11 +29,12 @@ BEGIN
   IF v_users IS NOT NULL THEN
     PERFORM reclaim.erasure_keep_of_users(p_customers, v_users, p_table::text, 'table', 'other users refer to the row');
   END IF;
-  SELECT string_agg(format('%I = %s', c.name, c.cleared), ', ') INTO v_set FROM reclaim.ownership_columns(p_table, p_columns) c
+  SELECT string_agg(format('%I = %s', c.name, c.cleared), ', '), string_agg(reclaim.cascade_dirty('o', c.name, 'text', c.cleared), ' OR ')
+    INTO v_set, v_dirty FROM reclaim.ownership_columns(p_table, p_columns) c
     WHERE c.cleared IS NOT NULL;
   BEGIN
     IF v_set IS NOT NULL THEN
-      EXECUTE format('UPDATE %s o SET %s WHERE (%s) AND NOT (%s)', p_table, v_set, p_mine, v_others) USING p_users, p_users;
+      EXECUTE format('UPDATE %s o SET %s WHERE (%s) AND (%s) AND NOT (%s)', p_table, v_set, p_mine, v_dirty, v_others) USING p_users, p_users;
     END IF;
     v_set := NULL;
   EXCEPTION WHEN integrity_constraint_violation OR data_exception OR raise_exception OR syntax_error_or_access_rule_violation THEN
@@ -44,8 +46,8 @@ BEGIN
     v_name := CASE WHEN v_column.cleared IS NULL THEN 'it has no value that could replace it' END;
     BEGIN
       IF v_column.cleared IS NOT NULL THEN
-        EXECUTE format('UPDATE %s o SET %I = %s WHERE (%s) AND NOT (%s)', p_table, v_column.name, v_column.cleared, p_mine, v_others)
-          USING p_users, p_users;
+        EXECUTE format('UPDATE %s o SET %I = %s WHERE (%s) AND %s AND NOT (%s)', p_table, v_column.name, v_column.cleared, p_mine,
+            reclaim.cascade_dirty('o', v_column.name, 'text', v_column.cleared), v_others) USING p_users, p_users;
       END IF;
     EXCEPTION WHEN integrity_constraint_violation OR data_exception OR raise_exception OR syntax_error_or_access_rule_violation THEN
       v_name := format('the table refuses to have it emptied (%s)', SQLSTATE);

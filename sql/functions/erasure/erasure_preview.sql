@@ -26,7 +26,7 @@ BEGIN
           ELSE ARRAY(SELECT one FROM unnest(reclaim.users_of_customers(ARRAY[p_customer])) AS one
             WHERE NOT EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = one AND c.status <> 'deleted' AND c.id <> p_customer)
               AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = one AND m.customer_id <> p_customer)) END;
-        EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE %I = ANY ($1::%s[]) AND %s LIMIT $2) AS part',
+        EXECUTE format('SELECT count(*) FROM (SELECT FROM %s AS t WHERE t.%I = ANY ($1::%s[]) AND %s LIMIT $2) AS part',
             to_regclass(v_p.table_name), v_p.customer_column, reclaim.cascade_type(v_p), reclaim.cascade_condition(v_p))
           INTO v_rows USING v_keys, p_most + 1;
       EXCEPTION WHEN OTHERS THEN
