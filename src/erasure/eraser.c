@@ -156,7 +156,7 @@ static enum err look_again(struct eraser *eraser, struct pg *pg, struct shift *s
         looked = pg_get_i64(&call, 0, 0);
         int64_t found = pg_get_i64(&call, 0, 1);
         if (!pg_is_null(&call, 0, 2))
-            log_warn("participants cannot be looked at again", F_STR("participants", pg_get(&call, 0, 2).at));
+            log_warn("erasures cannot be looked at again", F_STR("what", pg_get(&call, 0, 2).at));
         if (found) {
             counter_add(&late_found, (uint64_t)found);
             log_info("rows came after their receipts", F_INT("customers", found));

@@ -1,7 +1,7 @@
 -- Looks again at up to so many customers whose erasure is complete and for whom that is due: 1 hour, 1 day and 30 days after it,
--- and when asked. Rows that came after the receipt make it due again, and the ledger says so; what was written into the customer's own
--- rows is cleared again at once. Accounts and keys that came late are ended, and what was kept of ownership tables is tried again. A
--- customer whose id is in use again is left alone. trouble: what could not be looked at.
+-- and when asked. Rows that came after the receipt make it due again, and the ledger says so; what was written into rows that
+-- Reclaim looks after itself is cleared again at once. A customer whose id is in use again is left alone. One that cannot be looked at
+-- does not keep the others from it, and its turn comes again in an hour. trouble: what could not be looked at.
 CREATE OR REPLACE FUNCTION reclaim.cascade_rescan(p_customers integer, OUT looked integer, OUT found integer, OUT trouble text)
 LANGUAGE plpgsql SET search_path = pg_catalog SET enable_seqscan = off SET plan_cache_mode = force_custom_plan SET jit = off
 AS $$
@@ -11,8 +11,7 @@ DECLARE
   v_ids uuid[];
   v_left uuid[];
   v_found uuid[] := '{}';
-  v_again uuid[] := '{}'; -- whose own rows were cleared again
-  v_table text;
+  v_own record;
   v_p reclaim.cascade_participants;
 BEGIN
   v_count := 0;
@@ -27,22 +26,9 @@ BEGIN
     WHERE e.customer_id = ANY (v_ids);
   v_ids := ARRAY(SELECT one FROM unnest(v_ids) AS one WHERE NOT EXISTS (
     SELECT FROM reclaim.customer_customers c WHERE c.id = one AND c.status <> 'deleted'));
-  FOREACH v_table IN ARRAY ARRAY['billing_accounts', 'customer_customers'] LOOP
-    BEGIN
-      WITH late AS (SELECT * FROM reclaim.clear_again(v_table, v_ids)), noted AS (
-        INSERT INTO reclaim.cascade_receipts AS r (customer_id, participant, status, rows, late_rows, late_at, done_at)
-          SELECT l.customer_id, reclaim.table_home(v_table)::text, 'done', l.rows, l.rows, v_now, clock_timestamp() FROM late l
-          ON CONFLICT (customer_id, participant) DO UPDATE SET rows = r.rows + excluded.rows, late_rows = r.late_rows + excluded.late_rows,
-            late_at = excluded.late_at, done_at = excluded.done_at
-          RETURNING r.customer_id)
-      SELECT v_again || coalesce(array_agg(customer_id), '{}') INTO v_again FROM noted;
-    EXCEPTION WHEN OTHERS THEN
-      trouble := concat_ws(', ', trouble, v_table || ' ' || SQLSTATE);
-    END;
-  END LOOP;
-  PERFORM reclaim.billing_follow_customers('{}', '{}', v_ids);
-  PERFORM reclaim.revoke_keys(v_ids);
-  PERFORM reclaim.clear_kept(ARRAY(SELECT DISTINCT customer_id FROM reclaim.erasure_kept WHERE customer_id = ANY (v_ids)));
+  v_own := reclaim.rescan_owns(v_ids);
+  trouble := v_own.trouble;
+  UPDATE reclaim.erasures SET rescan_at = v_now + interval '1 hour' WHERE customer_id = ANY (v_own.failed);
   FOR v_p IN SELECT * FROM reclaim.cascade_participants WHERE kind = 'table' AND enabled ORDER BY name LOOP
     BEGIN
       v_left := reclaim.cascade_left(v_p, v_ids);
@@ -63,7 +49,7 @@ BEGIN
   END LOOP;
   UPDATE reclaim.erasures SET reopened_at = v_now, completed_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now END,
       rescan_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now + interval '1 hour' END
-    WHERE customer_id = ANY (v_found || v_again);
+    WHERE customer_id = ANY (v_found || v_own.changed);
   GET DIAGNOSTICS v_count = ROW_COUNT;
 END
 $$;

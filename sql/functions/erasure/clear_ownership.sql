@@ -5,20 +5,10 @@ CREATE OR REPLACE FUNCTION reclaim.clear_ownership(p_users uuid[], p_customers u
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
 AS $$
 DECLARE
-  v_owned text[] := (SELECT ownership FROM reclaim.installation);
   v_home record;
   v_reason text;
 BEGIN
-  FOR v_home IN
-    SELECT c.oid::regclass AS name, array_agg(a.attname::text) AS columns,
-      string_agg(format('o.%I = ANY ($1::%s[])', a.attname, format_type(a.atttypid, NULL)), ' OR ') AS mine
-    FROM unnest(v_owned) AS one CROSS JOIN LATERAL string_to_array(one, '.') AS part
-    JOIN pg_class c ON c.oid = to_regclass(format('%I.%I', part[1], part[2])) AND c.relkind IN ('r', 'p')
-    JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = part[3] AND NOT a.attisdropped
-    WHERE p_all OR NOT EXISTS (SELECT FROM pg_constraint k WHERE k.contype = 'f' AND k.conrelid = c.oid AND k.conkey = ARRAY[a.attnum]
-      AND k.confrelid = to_regclass('auth.users') AND k.confdeltype IN ('a', 'r', 'c'))
-    GROUP BY c.oid ORDER BY c.oid
-  LOOP
+  FOR v_home IN SELECT * FROM reclaim.ownership_tables(p_all) LOOP
     BEGIN
       v_reason := reclaim.row_security_mend(v_home.name, 'SELECT');
       IF v_reason IS NULL THEN
