@@ -14,7 +14,7 @@ import { until } from '../../service/lib/stage.js';
 import { assertInvariants } from './invariants.js';
 import { layersAgree } from './layers.js';
 import { registrationStory } from './registration.js';
-import { assertNoResidue } from './residues.js';
+import { assertNoResidue, assertSearched } from './residues.js';
 import { actors, freezes, frozenBy, isAnswered, recovers } from './ways.js';
 import { addSubject } from './world.js';
 
@@ -109,6 +109,7 @@ export function coreStory(worldOf, { first, second }) {
   it('when its grace is over it is deleted, erased with a receipt of every participant, and mailed for the last time', async () => {
     const world = worldOf();
     const { db } = world;
+    if (db.url) await assertSearched(world, customer);
     await world.during('expiry', async () => {
       await frozenSince(db, customer);
       await deleted(db, customer);
