@@ -46,7 +46,8 @@ const struct digest *customers_last_mail_key(const struct customers *context)
 
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns)
 {
-    static const struct statement *const batches[] = {&customers_prune_log, &customers_prune_mails};
+    static const struct statement *const batches[] = {&customers_prune_log, &customers_prune_mails,
+                                                      &customers_prune_freezes};
     enum err e = OK;
     for (size_t i = 0; !e && i < COUNT_OF(batches); i++)
         for (int rows = 1; !e && rows > 0;) {

@@ -99,8 +99,8 @@ const struct statement customer_read_reminder = {
 /* Hours, not days: those of a session's time zone are not all as long. */
 const struct statement customers_read_frozen_again = {
     .name = "customers_read_frozen_again",
-    .sql = "SELECT pg_catalog.count(*) AS customers FROM (SELECT FROM reclaim.customer_log"
-           " WHERE created_at > pg_catalog.now() - interval '720 hours' AND action = 'freeze' AND outcome = 'done'"
+    .sql = "SELECT pg_catalog.count(*) AS customers FROM (SELECT FROM reclaim.customer_frozen"
+           " WHERE frozen_at > (SELECT reclaim.now() - interval '720 hours')"
            " GROUP BY customer_id HAVING pg_catalog.count(*) >= 3) f",
     .params = 0,
     .columns = "customers:int8",
@@ -111,6 +111,15 @@ const struct statement customers_prune_log = {
     .sql = "DELETE FROM reclaim.customer_log WHERE (id, created_at) IN (SELECT id, created_at FROM reclaim.customer_log"
            " WHERE created_at < pg_catalog.now() - $1::int8 * interval '1 millisecond' ORDER BY created_at LIMIT 10000)"
            " AND created_at < pg_catalog.now() - $1::int8 * interval '1 millisecond'",
+    .params = 1,
+    .columns = "",
+};
+
+/* In the installation's time, as they are counted; whatever the retention of the audit is. */
+const struct statement customers_prune_freezes = {
+    .name = "customers_prune_freezes",
+    .sql = "DELETE FROM reclaim.customer_frozen WHERE ctid = ANY (ARRAY(SELECT ctid FROM reclaim.customer_frozen"
+           " WHERE frozen_at < (SELECT reclaim.now() - interval '720 hours') AND $1::int8 > 0 LIMIT 10000))",
     .params = 1,
     .columns = "",
 };
@@ -145,12 +154,13 @@ const struct statement login_find_proof = {
 };
 
 const struct statement *const customers_statements[] = {
-    &customer_take_turn,     &customer_make_change,  &customers_sweep_notes,
-    &customer_write_log,     &customer_show,         &customer_show_to_admin,
-    &customers_list,         &customer_read_mail,    &customers_prune_log,
-    &customer_read_reminder, &login_find_user,       &login_find_proof,
-    &anonymise_read,         &anonymise_clear,       &columns_list,
-    &columns_check,          &column_decide,         &customers_read_frozen_again,
-    &customers_count,        &customers_prune_mails, &own_session_read,
+    &customer_take_turn,      &customer_make_change, &customers_sweep_notes,
+    &customer_write_log,      &customer_show,        &customer_show_to_admin,
+    &customers_list,          &customer_read_mail,   &customers_prune_log,
+    &customer_read_reminder,  &login_find_user,      &login_find_proof,
+    &anonymise_read,          &anonymise_clear,      &columns_list,
+    &columns_check,           &column_decide,        &customers_read_frozen_again,
+    &customers_prune_freezes, &customers_count,      &customers_prune_mails,
+    &own_session_read,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

@@ -24,6 +24,7 @@ extern const struct statement
     customer_read_reminder; /* $1 id, $2 schedule → email effective expires_us frozen_by language */
 extern const struct statement customers_prune_log;         /* $1 retention in ms */
 extern const struct statement customers_prune_mails;       /* $1 retention in ms */
+extern const struct statement customers_prune_freezes;     /* $1 more than 0 */
 extern const struct statement customers_read_frozen_again; /* → customers */
 /* $1 normalised address → id (null: unknown) hash may_sign_in second_factor (null: cannot be read) */
 extern const struct statement login_find_user;

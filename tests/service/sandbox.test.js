@@ -8,7 +8,7 @@ import { balanceOf, chargesOf, showSubscription, subscribe } from './lib/billing
 import { assertRefused, assertSent, requestCode, validate } from './lib/cleanup.js';
 import {
   addBillingAccount, addCustomer, addKey, addScopedKey, asAdmin, asKey, assertError, asUser, bearer, canaryPassword, env, freeze,
-  login, rowOf, scene, show, unregister,
+  login, recoverOwn, rowOf, scene, show, unregister,
 } from './lib/customers.js';
 import { deleted, erased, ledger } from './lib/erasure.js';
 import { gate } from './lib/gate.js';
@@ -186,6 +186,21 @@ describe('thirty days in seconds', () => {
     const rescan = async () =>
       (await db.query(`select reclaim.rfc3339(rescan_at) as at from reclaim.erasures where customer_id = $1`, [own.frozen.id]))[0].at;
     await until('looked at for the last time', async () => (await rescan()) === null);
+  });
+
+  it('how often a customer froze itself is counted by it', async () => {
+    await db.query('update reclaim.installation set freeze_limit = 1');
+    const customer = await addCustomer(db);
+    const leave = async () => (await unregister(server, asUser(customer.user.id), { password: canaryPassword })).status;
+    const comeBack = async () => assert.equal((await recoverOwn(server, asUser(customer.user.id))).status, 200);
+    assert.equal(await leave(), 200);
+    await comeBack();
+    assert.equal(await leave(), 429);
+    await advance(server, '31d');
+    assert.equal(await leave(), 200, 'thirty days later it may');
+    await comeBack();
+    assert.equal(await leave(), 429, 'and has then used that up');
+    await db.query('update reclaim.installation set freeze_limit = null');
   });
 
   it('advances at the same time add up', async () => {

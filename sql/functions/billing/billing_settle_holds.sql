@@ -1,5 +1,5 @@
 -- A frozen account has a reason, an account with a reason is frozen, a new account of a frozen customer is frozen, and one of
--- a deleted customer is deleted. A program that sets only the status to active lifts every hold but account_frozen, which ends with the customer's freeze.
+-- a deleted customer, whether its row is still there or not, is deleted. A program that sets only the status to active lifts every hold but account_frozen, which ends with the customer's freeze.
 --
 -- Runs as its owner: the table may belong to a team whose programs have no rights in this schema.
 CREATE OR REPLACE FUNCTION reclaim.billing_settle_holds() RETURNS trigger
@@ -16,10 +16,14 @@ BEGIN
   IF TG_OP = 'INSERT' THEN
     -- Waits for a freeze in progress, and delays one that begins now.
     SELECT c.status INTO v_customer FROM reclaim.customer_customers c WHERE c.id = NEW.customer_id FOR SHARE;
-    IF v_customer = 'deleted' THEN
+    IF v_customer = 'deleted' OR NOT FOUND AND reclaim.erasure_note_late(NEW.customer_id) THEN
       NEW.status := 'deleted';
       NEW.tm_delete := reclaim.now();
-      NEW.name := '';
+      IF reclaim.is_own_table('billing_accounts') THEN
+        NEW.name := '';
+      ELSIF v_customer = 'deleted' THEN
+        PERFORM reclaim.erasure_note_late(NEW.customer_id); -- what the team's table takes is for the leader to find out
+      END IF;
       RETURN NEW;
     ELSIF v_customer = 'frozen' AND NOT 'account_frozen' = ANY (NEW.hold_reasons) THEN
       NEW.hold_reasons := array_append(NEW.hold_reasons, 'account_frozen');

@@ -64,6 +64,9 @@ BEGIN
       SELECT n.customer_id, coalesce(p_actor.action, n.change), p_actor.kind, p_actor.id, p_actor.role, 'done',
         p_actor.correlation_id, CASE WHEN n.change = 'freeze' THEN p_actor.reason ELSE '' END
       FROM note n WHERE n.change NOT IN ('moved', 'insert', 'import')
+  ), counted AS (
+    INSERT INTO reclaim.customer_frozen (customer_id, frozen_at, by_owner)
+      SELECT n.customer_id, (SELECT reclaim.now()), p_actor.kind IN ('owner', 'key') FROM note n WHERE n.change = 'freeze'
   ), told AS (
     INSERT INTO reclaim.customer_told AS t (customer_id, status, version, remaining_micros)
       SELECT n.customer_id, CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'delete' THEN 'deleted' WHEN 'import' THEN 'deleted' ELSE 'active' END,

@@ -1,5 +1,5 @@
 -- Looks again at up to so many customers whose erasure is complete and for whom that is due: 1 hour, 1 day and 30 days after it,
--- and when asked. Rows that came after the receipt make it due again, and the ledger says so; what was written into rows that
+-- when a billing account came late (reclaim.erasure_late), and when asked. Rows that came after the receipt make it due again, and the ledger says so; what was written into rows that
 -- Reclaim looks after itself is cleared again at once. A customer whose id is in use again is left alone. One that cannot be looked at
 -- does not keep the others from it, and its turn comes again in an hour. trouble: what could not be looked at.
 CREATE OR REPLACE FUNCTION reclaim.cascade_rescan(p_customers integer, OUT looked integer, OUT found integer, OUT trouble text)
@@ -15,6 +15,10 @@ DECLARE
   v_p reclaim.cascade_participants;
 BEGIN
   v_count := 0;
+  WITH late AS (
+    DELETE FROM reclaim.erasure_late l USING reclaim.erasures e WHERE e.customer_id = l.customer_id AND e.completed_at IS NOT NULL
+      RETURNING l.customer_id)
+  UPDATE reclaim.erasures e SET rescan_at = v_now FROM (SELECT DISTINCT customer_id FROM late) AS l WHERE l.customer_id = e.customer_id;
   v_ids := ARRAY(SELECT customer_id FROM reclaim.erasures WHERE rescan_at <= v_now AND completed_at IS NOT NULL
     ORDER BY rescan_at LIMIT p_customers FOR UPDATE);
   looked := cardinality(v_ids);

@@ -13,6 +13,7 @@ const whose = ['frozen_by', 'freeze_reason']; // differ by design, in rows and i
 /** By whom, and numbers that are counted for all customers together. */
 const own = {
   customer_customers: ['changed_xid'],
+  customer_frozen: ['by_owner'],
   customer_mails: ['id'],
   customer_log: ['id', 'actor', 'actor_id', 'actor_role', 'correlation_id', 'detail'],
   event_outbox: ['position'],

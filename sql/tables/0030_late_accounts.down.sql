@@ -1,0 +1,1 @@
+DROP TABLE reclaim.customer_frozen, reclaim.erasure_late;
