@@ -3,8 +3,11 @@
 CREATE OR REPLACE FUNCTION reclaim.cascade_columns(p reclaim.cascade_participants) RETURNS TABLE (
   number smallint, name text, type text, base oid, modifier integer, category "char", width integer, required boolean,
   once boolean, nulls_collide boolean, obstacle text)
-LANGUAGE sql STABLE SET search_path = pg_catalog, pg_temp
+LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET plan_cache_mode = force_generic_plan -- else planned again for each page
 AS $$
+#variable_conflict use_column
+BEGIN
+  RETURN QUERY
   -- An index on expressions depends on its columns. PostgreSQL 14 has no indnullsnotdistinct.
   WITH unique_index AS MATERIALIZED (
     SELECT coalesce((to_jsonb(i) ->> 'indnullsnotdistinct')::boolean, false) AS nulls_collide,
@@ -43,6 +46,7 @@ AS $$
         'created_at', 'updated_at', 'deleted_at')
       -- Of keys only words may be personal.
       AND (b.typcategory = 'S' OR NOT EXISTS (SELECT FROM key k WHERE k.tells AND a.attnum = ANY (k.columns))))
-  ORDER BY a.attnum
+  ORDER BY a.attnum;
+END
 $$;
 REVOKE ALL ON FUNCTION reclaim.cascade_columns FROM PUBLIC;
