@@ -104,7 +104,9 @@ void cors_headers(const struct http_policy *policy, struct request *rq, struct s
         return;
     }
     reply_header(rq, "Access-Control-Allow-Methods", methods_list(rq->arena, preflight_methods).at);
+    /* What supabase-js sends, and what callers of Reclaim add; tests/browser/supabase-js.test.js compares. */
     reply_header(rq, "Access-Control-Allow-Headers",
-                 "authorization, apikey, x-client-info, content-type, x-correlation-id");
+                 "authorization, apikey, x-client-info, x-region, x-retry-count, x-supabase-api-version, traceparent, "
+                 "tracestate, baggage, content-type, x-correlation-id, x-api-key, x-reclaim-customer");
     reply_header(rq, "Access-Control-Max-Age", "86400");
 }

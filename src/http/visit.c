@@ -285,14 +285,26 @@ static bool decode_params(struct request *rq)
     return true;
 }
 
+/* The methods that a CORS preflight allows; 0 if the request is none. At an unknown path they are all allowed, so that a
+ * page can read the 404. */
+static unsigned preflight_methods(const struct visit *visit)
+{
+    const struct request *rq = &visit->rq;
+    if (!rq->family->cors || rq->method != METHOD_OPTIONS)
+        return 0;
+    if (visit->path_methods || !request_header(rq, "Access-Control-Request-Method").at)
+        return visit->path_methods;
+    return METHOD_GET | METHOD_HEAD | METHOD_POST | METHOD_PUT | METHOD_DELETE | METHOD_PATCH | METHOD_OPTIONS;
+}
+
 /* Sends replies that do not depend on the body, or calls the route's handler. */
 static void dispatch(struct visit *visit)
 {
     struct request *rq = &visit->rq;
     const struct http_policy *policy = atomic_load(&visit->loop->server->policy);
-    bool preflight = rq->family->cors && rq->method == METHOD_OPTIONS && visit->path_methods;
+    unsigned preflight = preflight_methods(visit);
     if (rq->family->cors)
-        cors_headers(policy, rq, request_header(rq, "Origin"), preflight ? visit->path_methods : 0);
+        cors_headers(policy, rq, request_header(rq, "Origin"), preflight);
 
     if (preflight) {
         reply_send(rq, 204);

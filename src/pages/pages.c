@@ -109,9 +109,7 @@ static bool wants_html(const struct request *rq)
 void pages_refuse(struct request *rq, int status)
 {
     refuse_by_status(rq, status);
-    bool api =
-        str_starts(rq->path, STR("/v1/")) || str_starts(rq->path, STR("/auth/")) || str_eq(rq->path, STR("/gate"));
-    if (rq->forward || api || !wants_html(rq))
+    if (rq->forward || str_eq(rq->path, STR("/gate")) || !wants_html(rq))
         return;
     struct page *p = status == 404 || status == 405 || status == 413 ? page_new(rq) : NULL;
     if (p && status == 413)

@@ -196,7 +196,9 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     furnish(r, contract, s, needs);
     r->families[0] = (struct family){
         .prefix = "/functions/v1/", .cors = true, .refuse = contract_family_refuse, .context = contract};
-    r->families[1] = (struct family){
+    r->families[1] = (struct family){.prefix = "/auth/", .cors = true, .refuse = refuse_by_status};
+    r->families[2] = (struct family){.prefix = "/v1/", .cors = true, .refuse = refuse_by_status};
+    r->families[3] = (struct family){
         .prefix = "/", .refuse = needs->pages ? pages_refuse : refuse_by_status, .context = needs->pages};
     r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, 0};
     routes_add(r, (struct route){.method = METHOD_ANY,

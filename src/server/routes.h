@@ -21,7 +21,7 @@
 
 struct routes {
     struct router router;
-    struct family families[2];
+    struct family families[4];
     struct route routes[ROUTES_MAX];
     struct guarded guarded[ROUTES_MAX];
     struct customers customers;

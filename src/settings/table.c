@@ -85,7 +85,9 @@ const struct setting settings_rows[] = {
      .help = "Networks of proxies whose X-Forwarded-For is believed, read from the right; for other clients the peer "
              "address of the connection is used."},
     {HTTP, ROW("CORS_ORIGINS", origins, cors_origins, struct setting_strings), .items_max = 64, .standard = "*",
-     .reloadable = true, .help = "Origins whose pages may call `/functions/v1/`."},
+     .reloadable = true,
+     .help = "Origins whose pages may call `/functions/v1/`, `/auth/` and `/v1/`, where credentials are headers, never "
+             "cookies."},
     {HTTP, ROW("DRAIN", duration, drain_ms, int64_t), .max = 600000, .standard = "30s", .reloadable = true,
      .help = "Time allowed at shutdown for finishing requests that have begun."},
 

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { post, probe, probePath, request } from './lib/http.js';
-import { address } from './lib/people.js';
+import { description } from './lib/openapi.js';
+import { address, canaryToken } from './lib/people.js';
 import { Cluster } from './lib/postgres.js';
 import { serve } from './lib/reclaim.js';
 import { Stage } from './lib/stage.js';
@@ -13,6 +14,23 @@ const ours = 'https://app.example.com';
 const ours2 = 'http://localhost:5173';
 const theirs = 'https://evil.example.net';
 const asked = { 'Access-Control-Request-Method': 'POST', 'Access-Control-Request-Headers': 'content-type,x-client-info' };
+
+/** What supabase-js sends (tests/browser/supabase-js.test.js compares), and what callers of Reclaim add. */
+const requestHeaders = [
+  'apikey',
+  'authorization',
+  'baggage',
+  'content-type',
+  'traceparent',
+  'tracestate',
+  'x-api-key',
+  'x-client-info',
+  'x-correlation-id',
+  'x-reclaim-customer',
+  'x-region',
+  'x-retry-count',
+  'x-supabase-api-version',
+];
 
 describe('cross-origin calls', () => {
   const stage = new Stage();
@@ -35,8 +53,47 @@ describe('cross-origin calls', () => {
     assert.equal(headers['access-control-allow-origin'], '*');
     assert.equal(headers['access-control-allow-methods'], 'POST, OPTIONS');
     const allowed = headers['access-control-allow-headers'].split(', ');
-    assert.deepEqual(allowed.sort(), ['apikey', 'authorization', 'content-type', 'x-client-info', 'x-correlation-id']);
+    assert.deepEqual(allowed.sort(), requestHeaders);
     assert.equal(headers['access-control-allow-credentials'], undefined);
+  });
+
+  const paths = Object.keys(description.paths).filter((path) => /^\/(functions\/v1|auth|v1)\//.test(path));
+  it('a preflight is granted at every path of the API, for the path’s methods and all headers', async () => {
+    assert.ok(paths.length > 30);
+    for (const path of paths) {
+      const methods = Object.keys(description.paths[path]).map((method) => method.toUpperCase());
+      if (methods.includes('GET')) methods.push('HEAD');
+      const { status, headers } = await request(open, { method: 'OPTIONS', path: path.replace(/\{[^}]+\}/g, 'x'), headers: { Origin: theirs, ...asked } });
+      assert.equal(status, 204, path);
+      assert.equal(headers['access-control-allow-origin'], '*', path);
+      assert.deepEqual(headers['access-control-allow-methods'].split(', ').sort(), [...new Set([...methods, 'OPTIONS'])].sort(), path);
+      assert.deepEqual(headers['access-control-allow-headers'].split(', ').sort(), requestHeaders, path);
+    }
+  });
+
+  it('a page can read the answers of /auth and /v1, refusals too, and that a path is not there', async () => {
+    const credentials = { Authorization: `Bearer ${canaryToken}` };
+    for (const [method, path, status] of [
+      ['POST', '/auth/unregister', 401],
+      ['GET', '/auth/session', 401],
+      ['GET', '/v1/customers', 401],
+      ['PUT', '/v1/customers', 405],
+      ['GET', '/v1/erasure/participants', 200],
+      ['GET', '/v1/nowhere', 404],
+      ['GET', '/auth/v1/user', 404],
+    ]) {
+      const answer = await request(choosy, { method, path, headers: { Origin: ours, ...credentials } });
+      assert.equal(answer.status, status, path);
+      assert.equal(answer.headers['access-control-allow-origin'], ours, path);
+      assert.equal(answer.headers.vary, 'Origin', path);
+      assert.match(answer.headers['access-control-expose-headers'], /^x-correlation-id, retry-after, x-ratelimit-limit, .*ratelimit$/, path);
+      const granted = await request(choosy, { method: 'OPTIONS', path, headers: { Origin: ours, ...asked } });
+      assert.equal(granted.status, 204, path);
+      const refused = await request(choosy, { method, path, headers: { Origin: theirs, ...credentials } });
+      assert.equal(refused.headers['access-control-allow-origin'], undefined, path);
+    }
+    const plain = await request(open, { method: 'OPTIONS', path: '/v1/nowhere' });
+    assert.equal(plain.status, 404, 'no preflight');
   });
 
   it('an answer may be read from anywhere by default, its correlation id and rate fields too', async () => {
@@ -88,10 +145,13 @@ describe('cross-origin calls', () => {
         assert.deepEqual(Object.keys(headers).filter((name) => name.startsWith('access-control-')), []);
     });
 
-  it('the description may be read by any page, other paths outside /functions/v1 by none', async () => {
+  it('the description may be read by any page, paths outside the API by none', async () => {
     const { headers } = await request(choosy, { path: '/openapi.json', headers: { Origin: theirs } });
     assert.equal(headers['access-control-allow-origin'], '*');
-    const nowhere = await request(open, { path: '/nowhere', headers: { Origin: theirs } });
-    assert.equal(nowhere.headers['access-control-allow-origin'], undefined);
+    for (const path of ['/nowhere', '/gate', '/account', '/v1', '/authority/x']) {
+      const { host, port } = open.address();
+      const answer = await fetch(`http://${host}:${port}${path}`, { headers: { Origin: theirs } });
+      assert.equal(answer.headers.get('access-control-allow-origin'), null, path);
+    }
   });
 });

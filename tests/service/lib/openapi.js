@@ -13,7 +13,7 @@ export const description = JSON.parse(fs.readFileSync(path.join(repository, 'ope
 const id = 'https://example.com/openapi.json';
 const ajv = new (Ajv2020.default ?? Ajv2020)({ allErrors: true, allowUnionTypes: true, strictTypes: false, strictRequired: false });
 (addFormats.default ?? addFormats)(ajv);
-ajv.addVocabulary(['openapi', 'info', 'servers', 'tags', 'paths', 'x-answers-anywhere', 'components']);
+ajv.addVocabulary(['openapi', 'info', 'servers', 'tags', 'paths', 'x-cors', 'x-answers-anywhere', 'components']);
 ajv.addSchema({ ...description, $id: id }, undefined, undefined, false);
 
 const framing = new Set(['date', 'connection', 'content-length', 'content-type', 'transfer-encoding', 'keep-alive']);
@@ -45,8 +45,13 @@ function pathOf(url, listener) {
   );
 }
 
+const cors = description['x-cors'];
+const isCors = (url, listener) => listener === 'public' && cors.paths.some((prefix) => url.startsWith(prefix));
+const isPreflight = (method, url, listener, status) => method === 'OPTIONS' && status === 204 && isCors(url, listener);
+
 /** The description of the reply with this status to this request. */
 function responsePointer(method, url, listener, status) {
+  if (isPreflight(method, url, listener, status)) return '#/x-cors/preflight';
   const known = pathOf(url, listener);
   if (!known) {
     assert.equal(status, 404, `${url} is not described, so its answer is 404`);
@@ -67,23 +72,24 @@ function headerValue(text, schema) {
   return schema.type === 'integer' && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
-/** Validates the reply against one described response; returns the errors. */
-export function faultsOf(pointer, { status, headers, body, bodyless = false }) {
+/** Validates the reply against one described response; returns the errors. `shared` are headers that every response of a
+ * family of paths may have. */
+export function faultsOf(pointer, { status, headers, body, bodyless = false, shared = {} }) {
   const { found: response, pointer: at } = resolve(pointer);
   const faults = [];
-  const described = new Map(Object.keys(response.headers ?? {}).map((name) => [name.toLowerCase(), name]));
+  const described = new Map(Object.keys(response.headers ?? {}).map((name) => [name.toLowerCase(), `${at}/headers/${escaped(name)}`]));
+  for (const [name, { $ref }] of Object.entries(shared)) described.set(name.toLowerCase(), $ref);
   for (const [name, text] of Object.entries(headers)) {
     if (framing.has(name)) continue;
     if (!described.has(name)) {
       faults.push(`header ${name} is not described`);
       continue;
     }
-    const { found, pointer: headerAt } = resolve(`${at}/headers/${escaped(described.get(name))}`);
+    const { found, pointer: headerAt } = resolve(described.get(name));
     const fault = matches(`${headerAt}/schema`, headerValue(text, found.schema));
     if (fault) faults.push(`header ${name}: ${fault}`);
   }
-  for (const [lower, name] of described)
-    if (resolve(`${at}/headers/${escaped(name)}`).found.required && !(lower in headers)) faults.push(`header ${name} is missing`);
+  for (const [name, headerAt] of described) if (resolve(headerAt).found.required && !(name in headers)) faults.push(`header ${name} is missing`);
 
   if (bodyless) return faults;
   if (!response.content) {
@@ -109,6 +115,7 @@ export function faultsOf(pointer, { status, headers, body, bodyless = false }) {
 
 /** Fails the test unless this reply to this request is described. */
 export function assertDescribed({ method, path: url, listener = 'public' }, answer) {
-  const faults = faultsOf(responsePointer(method, url, listener, answer.status), { ...answer, bodyless: method === 'HEAD' });
+  const shared = isCors(url, listener) && !isPreflight(method, url, listener, answer.status) ? cors.headers : {};
+  const faults = faultsOf(responsePointer(method, url, listener, answer.status), { ...answer, bodyless: method === 'HEAD', shared });
   assert.deepEqual(faults, [], `${method} ${url} ${answer.status} is not as described: ${faults.join('; ')}`);
 }
