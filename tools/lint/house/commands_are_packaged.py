@@ -19,6 +19,7 @@ PACKAGES = {
     "dig": "bind9-dnsutils",
     "dpkg-shlibdeps": "dpkg-dev",
     "epmd": "rabbitmq-server",
+    "esbuild": "esbuild",
     "file": "file",
     "free": "procps",
     "gcc": "gcc",
