@@ -23,7 +23,7 @@ BEGIN
       IF SQLSTATE IN ('55P03', '40P01', '57014') THEN
         RAISE;
       END IF;
-      INSERT INTO pg_temp.reclaim_differences VALUES (format('not taken back: %s (%s)', v_statement, SQLERRM));
+      INSERT INTO pg_temp.reclaim_differences VALUES (format('not taken back: %s (%s)', regexp_replace(left(v_statement, 300), '\s+', ' ', 'g'), SQLERRM));
     END;
   END LOOP;
   INSERT INTO pg_temp.reclaim_differences
@@ -36,10 +36,13 @@ BEGIN
 END
 $$;
 DELETE FROM reclaim.adopted_columns WHERE relation IN (SELECT 'public.' || name FROM reclaim.adoption) AND column_name <> '';
-DROP FUNCTION IF EXISTS reclaim.adopt_shape(regclass), reclaim.adopt_alter(regclass, text), reclaim.adopt_time(timestamptz);
+DROP FUNCTION IF EXISTS reclaim.adopt_shape(regclass), reclaim.adopt_alter(regclass, text), reclaim.adopt_alter(jsonb),
+  reclaim.adopt_view(text, text, text), reclaim.adopt_time(timestamptz);
 -- These are there when the step was not finished.
 DROP FUNCTION IF EXISTS reclaim.adopting_customer(), reclaim.adopting_account(), reclaim.step_next(), reclaim.adopt_begin(text),
+  reclaim.adopt_begin(text[]), reclaim.adopt_differences(text), reclaim.adopt_undo_null(text, text, boolean, text), reclaim.adopt_drop_indexes(text),
+  reclaim.adopt_make_indexes(text), reclaim.adopt_retype(text[]), reclaim.adopt_columns(text),
   reclaim.adopt_rows(text), reclaim.adopt_customers(), reclaim.adopt_switch(text), reclaim.adopt_undo(text),
   reclaim.adopt_account_function(text);
-DROP TABLE IF EXISTS reclaim.adoption_index;
+DROP TABLE IF EXISTS reclaim.adoption_index, reclaim.adoption_key, reclaim.adoption_plan;
 DROP TABLE reclaim.adoption, reclaim.adoption_undo;

@@ -1,4 +1,5 @@
 -- reclaim: in parts
+-- formerly d93aa262b9a8f9450d402ca5e2465f82ad7a663cd763e7568435348842a5f10e
 -- Adopts the customer_customers and billing_accounts that a team has in schema public; step 0011 marked them in
 -- reclaim.adopted_columns and made empty tables of Reclaim's own, from which columns, constraints and indexes are taken.
 --
@@ -19,70 +20,151 @@ CREATE TABLE IF NOT EXISTS reclaim.adoption (
   analyzed boolean NOT NULL DEFAULT false,
   began_at timestamptz NOT NULL DEFAULT clock_timestamp()
 );
+-- What is known before a table is touched.
+CREATE TABLE IF NOT EXISTS reclaim.adoption_plan (
+  name text PRIMARY KEY,
+  sentinel timestamptz,                    -- that the team writes for "not deleted", or null
+  balance text                             -- as in reclaim migrate --balance
+);
+-- Indexes of the team's that are made again later, and foreign keys that are to be validated.
+CREATE TABLE IF NOT EXISTS reclaim.adoption_index (
+  name text NOT NULL,
+  definition text,                         -- null: it is there
+  index_name name,
+  comment text
+);
+CREATE TABLE IF NOT EXISTS reclaim.adoption_key (
+  relation regclass NOT NULL,
+  name text NOT NULL
+);
 -- What takes each change of the team's tables back; run in reverse order by going down.
 CREATE TABLE IF NOT EXISTS reclaim.adoption_undo (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   statement text NOT NULL UNIQUE
 );
-REVOKE ALL ON reclaim.adoption, reclaim.adoption_undo FROM PUBLIC;
+REVOKE ALL ON reclaim.adoption, reclaim.adoption_plan, reclaim.adoption_index, reclaim.adoption_key, reclaim.adoption_undo FROM PUBLIC;
 
--- A table as pg_dump would write it, a line for each thing, and the views on it.
+-- Whoever goes on without --balance means the one that was given first.
+INSERT INTO reclaim.adoption_plan AS p (name, sentinel, balance)
+  SELECT substr(relation, 8), pg_temp.adopt_sentinel(to_regclass(relation)),
+      CASE relation WHEN 'public.billing_accounts' THEN nullif(current_setting('reclaim.balance', true), '') END
+    FROM reclaim.adopted_columns WHERE column_name = '' AND relation LIKE 'public.%' AND to_regclass(relation) IS NOT NULL
+  ON CONFLICT (name) DO UPDATE SET balance = coalesce(excluded.balance, p.balance);
+
+-- A table as pg_dump would write it, a line for each thing, and all views above it.
 CREATE OR REPLACE FUNCTION reclaim.adopt_shape(p_table regclass) RETURNS SETOF text
 LANGUAGE sql STABLE SET search_path = pg_catalog
 AS $$
+  WITH RECURSIVE above (view) AS (
+    SELECT r.ev_class FROM pg_depend d JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
+      WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = p_table AND r.ev_class <> p_table
+    UNION
+    SELECT r.ev_class FROM above a JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.view
+      JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid AND r.ev_class <> a.view),
+  views AS (SELECT c.* FROM above a JOIN pg_class c ON c.oid = a.view AND c.relkind IN ('v', 'm') AND c.relnamespace <> coalesce(to_regnamespace('reclaim'), 0)),
+  things AS (SELECT p_table::oid AS thing UNION ALL SELECT oid FROM views)
   SELECT format('column %I %s%s%s', a.attname, format_type(a.atttypid, a.atttypmod), CASE WHEN a.attnotnull THEN ' NOT NULL' ELSE '' END,
       coalesce(' DEFAULT ' || pg_get_expr(d.adbin, d.adrelid), ''))
     FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum
     WHERE a.attrelid = p_table AND a.attnum > 0 AND NOT a.attisdropped
   UNION ALL
-  SELECT format('constraint %I %s', conname, pg_get_constraintdef(oid)) FROM pg_constraint WHERE conrelid = p_table AND contype <> 'n'
+  SELECT format('constraint %I %s%s', conname, pg_get_constraintdef(oid), coalesce(' COMMENT ' || quote_literal(obj_description(oid, 'pg_constraint')), ''))
+    FROM pg_constraint WHERE conrelid = p_table AND contype <> 'n'
   UNION ALL
-  SELECT format('index %s', pg_get_indexdef(indexrelid)) FROM pg_index WHERE indrelid = p_table
+  SELECT format('index %s%s', pg_get_indexdef(i.indexrelid), coalesce(' COMMENT ' || quote_literal(obj_description(i.indexrelid, 'pg_class')), ''))
+    FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = p_table AND c.relname !~ '^reclaim_adopting_'
   UNION ALL
-  SELECT format('trigger %s', pg_get_triggerdef(oid)) FROM pg_trigger WHERE tgrelid = p_table AND NOT tgisinternal
+  SELECT format('trigger %s%s', pg_get_triggerdef(oid), CASE tgenabled WHEN 'O' THEN '' ELSE format(' (%s)', tgenabled) END)
+    FROM pg_trigger WHERE tgrelid IN (SELECT thing FROM things) AND NOT tgisinternal
   UNION ALL
-  SELECT DISTINCT format('view %s: %s', r.ev_class::regclass, pg_get_viewdef(r.ev_class)) FROM pg_depend d
-    JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-    JOIN pg_class v ON v.oid = r.ev_class AND v.relnamespace <> coalesce(to_regnamespace('reclaim'), 0)
-    WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = p_table
+  SELECT format('policy %I FOR %s USING %s WITH CHECK %s', polname, polcmd, pg_get_expr(polqual, polrelid), pg_get_expr(polwithcheck, polrelid))
+    FROM pg_policy WHERE polrelid = p_table
+  UNION ALL
+  SELECT format('rule %s', pg_get_ruledef(oid)) FROM pg_rewrite WHERE ev_class IN (SELECT thing FROM things) AND rulename <> '_RETURN'
+  UNION ALL
+  SELECT format('view %s: %s', v.oid::regclass, pg_get_viewdef(v.oid)) FROM views v
+  UNION ALL
+  SELECT format('view %s: owner %s, options %s, comment %L', v.oid::regclass, v.relowner::regrole, v.reloptions, obj_description(v.oid, 'pg_class')) FROM views v
+  UNION ALL
+  SELECT format('view %s: %s to %s by %s%s', v.oid::regclass, g.privilege_type, CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE g.grantee::regrole::text END,
+      g.grantor::regrole, CASE WHEN g.is_grantable THEN ' with grant option' ELSE '' END)
+    FROM views v CROSS JOIN LATERAL aclexplode(coalesce(v.relacl, acldefault('r', v.relowner))) AS g
+  UNION ALL
+  SELECT format('view %s: column %I, default %s, privileges %s, comment %L', v.oid::regclass, a.attname, pg_get_expr(d.adbin, d.adrelid), a.attacl, col_description(v.oid, a.attnum))
+    FROM views v JOIN pg_attribute a ON a.attrelid = v.oid AND a.attnum > 0 LEFT JOIN pg_attrdef d ON d.adrelid = v.oid AND d.adnum = a.attnum
 $$;
 REVOKE ALL ON FUNCTION reclaim.adopt_shape FROM PUBLIC;
 
--- Changes a table under views: they are taken away and made again in the same transaction, with their owners, options,
--- privileges and comments. Also used on the way down.
-CREATE OR REPLACE FUNCTION reclaim.adopt_alter(p_table regclass, p_change text) RETURNS void
+-- Changes the types of columns under views: [{table, columns, change}]. Views that show these columns are taken away, with those above
+-- them, and made again in the same transaction, with their owners, options, defaults, privileges and comments. Also used on the way down.
+CREATE OR REPLACE FUNCTION reclaim.adopt_alter(p_changes jsonb) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
 DECLARE
   v_view record;
+  v_one record;
   v_drops text := '';
-  v_again text := '';
+  v_views text[] := '{}';
+  v_makes text[] := '{}';
+  v_grants text[] := '{}';
 BEGIN
   FOR v_view IN
     WITH RECURSIVE above (view, depth) AS (
-      SELECT r.ev_class, 1 FROM pg_depend d JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
-        WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = p_table AND r.ev_class <> p_table
+      SELECT r.ev_class, 1 FROM jsonb_to_recordset(p_changes) AS t ("table" regclass, columns name[])
+        JOIN pg_attribute c ON c.attrelid = t."table" AND c.attname = ANY (t.columns)
+        JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = c.attrelid AND d.refobjsubid = c.attnum
+        JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid AND r.ev_class <> c.attrelid
       UNION
       SELECT r.ev_class, a.depth + 1 FROM above a JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = a.view
         JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid WHERE r.ev_class <> a.view AND a.depth < 50)
-    SELECT c.oid::regclass AS view, c.relowner, c.reloptions, c.relacl, max(a.depth) AS depth, obj_description(c.oid, 'pg_class') AS comment,
-        pg_get_viewdef(c.oid) AS definition
+    SELECT c.oid::regclass AS view, c.relowner, c.reloptions, coalesce(c.relacl, acldefault('r', c.relowner)) AS acl,
+        obj_description(c.oid, 'pg_class') AS comment, pg_get_viewdef(c.oid) AS definition
       FROM above a JOIN pg_class c ON c.oid = a.view GROUP BY c.oid ORDER BY max(a.depth)
   LOOP
     v_drops := format('DROP VIEW %s; ', v_view.view) || v_drops;
-    v_again := v_again || format('CREATE VIEW %1$s %2$s AS %3$s ALTER VIEW %1$s OWNER TO %4$s; ', v_view.view,
+    v_views := v_views || v_view.view::text;
+    v_makes := v_makes || (format('CREATE VIEW %1$s %2$s AS %3$s ALTER VIEW %1$s OWNER TO %4$s; ', v_view.view,
         coalesce('WITH (' || array_to_string(v_view.reloptions, ', ') || ')', ''), v_view.definition, v_view.relowner::regrole)
-      || coalesce(format('COMMENT ON VIEW %s IS %L; ', v_view.view, v_view.comment), '')
-      || coalesce((SELECT string_agg(format('GRANT %s ON %s TO %s%s; ', g.privilege_type, v_view.view,
-            CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE g.grantee::regrole::text END, CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END), '')
-          FROM aclexplode(v_view.relacl) AS g), '')
-      || coalesce((SELECT string_agg(format('COMMENT ON COLUMN %s.%I IS %L; ', v_view.view, a.attname, col_description(a.attrelid, a.attnum)), '')
-          FROM pg_attribute a WHERE a.attrelid = v_view.view AND col_description(a.attrelid, a.attnum) IS NOT NULL), '');
+      || coalesce(format('COMMENT ON VIEW %s IS ', v_view.view) || quote_literal(v_view.comment) || '; ', '')
+      || coalesce((SELECT string_agg(coalesce(format('ALTER VIEW %s ALTER COLUMN %I SET DEFAULT ', v_view.view, a.attname) || pg_get_expr(d.adbin, d.adrelid) || '; ', '')
+            || coalesce(format('COMMENT ON COLUMN %s.%I IS ', v_view.view, a.attname) || quote_literal(col_description(a.attrelid, a.attnum)) || '; ', ''), '')
+          FROM pg_attribute a LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum WHERE a.attrelid = v_view.view AND a.attnum > 0), ''));
+    v_grants := v_grants || coalesce((SELECT string_agg(format('GRANT %s%s ON %s TO %s%s; ', g.privilege_type, g.on_column, v_view.view,
+        CASE WHEN g.grantee = 0 THEN 'PUBLIC' ELSE g.grantee::regrole::text END, CASE WHEN g.is_grantable THEN ' WITH GRANT OPTION' ELSE '' END), '')
+      FROM (SELECT '' AS on_column, (aclexplode(v_view.acl)).* UNION ALL
+        SELECT format(' (%I)', a.attname), (aclexplode(a.attacl)).* FROM pg_attribute a WHERE a.attrelid = v_view.view AND a.attacl IS NOT NULL) AS g), '');
   END LOOP;
-  EXECUTE v_drops || format('ALTER TABLE %s %s; ', p_table, p_change) || v_again;
+  EXECUTE v_drops;
+  FOR v_one IN SELECT * FROM jsonb_to_recordset(p_changes) AS t ("table" regclass, change text) LOOP
+    EXECUTE format('ALTER TABLE %s %s', v_one."table", v_one.change);
+  END LOOP;
+  FOR n IN 1..cardinality(v_views) LOOP
+    EXECUTE v_makes[n];
+    -- Default privileges may have given the new view to others.
+    FOR v_one IN SELECT DISTINCT g.grantee FROM pg_class c CROSS JOIN LATERAL aclexplode(coalesce(c.relacl, acldefault('r', c.relowner))) AS g
+        WHERE c.oid = v_views[n]::regclass LOOP
+      EXECUTE format('REVOKE ALL ON %s FROM %s CASCADE', v_views[n], CASE WHEN v_one.grantee = 0 THEN 'PUBLIC' ELSE v_one.grantee::regrole::text END);
+    END LOOP;
+    EXECUTE v_grants[n];
+  END LOOP;
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.adopt_alter FROM PUBLIC;
+
+-- Gives a view another text, if it is still the one that it was. Returns the new one as PostgreSQL writes it.
+CREATE OR REPLACE FUNCTION reclaim.adopt_view(p_view text, p_is text, p_becomes text) RETURNS text
+LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
+AS $$
+BEGIN
+  IF to_regclass(p_view) IS NULL OR pg_get_viewdef(to_regclass(p_view)) <> p_is THEN
+    RAISE EXCEPTION 'the view was changed meanwhile';
+  END IF;
+  EXECUTE format('CREATE OR REPLACE VIEW %s %s AS %s', p_view,
+    (SELECT 'WITH (' || array_to_string(reloptions, ', ') || ')' FROM pg_class WHERE oid = p_view::regclass), p_becomes);
+  RETURN pg_get_viewdef(p_view::regclass);
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.adopt_view FROM PUBLIC;
 
 CREATE OR REPLACE FUNCTION reclaim.adopt_undo(p_statement text) RETURNS void
 LANGUAGE sql SET search_path = pg_catalog
@@ -192,46 +274,172 @@ END
 $make$;
 REVOKE ALL ON FUNCTION reclaim.adopt_account_function FROM PUBLIC;
 
--- The first change of a table, short: columns, defaults, and the trigger. Defaults that differ from row to row are added as
--- the constant that they are now, so that PostgreSQL does not write the table anew.
-CREATE OR REPLACE FUNCTION reclaim.adopt_begin(p_name text) RETURNS void
+-- What changes in the columns of a table: those that Reclaim has, beside the team's.
+CREATE OR REPLACE FUNCTION reclaim.adopt_differences(p_name text)
+RETURNS TABLE (name name, type text, required boolean, preset text, there boolean, had_type text, had_required boolean, had_preset text,
+  had_kind "char", fixed boolean, becomes text)
+LANGUAGE sql STABLE SET search_path = pg_catalog
+AS $$
+  -- Times without a zone were written by programs that meant UTC: with that zone set PostgreSQL keeps the table as it is. The others
+  -- are written anew; sql/adoption_check.sql refuses them on large tables.
+  SELECT m.attname, format_type(m.atttypid, m.atttypmod), m.attnotnull, pg_get_expr(md.adbin, md.adrelid), t.attnum IS NOT NULL,
+      format_type(t.atttypid, t.atttypmod), t.attnotnull, pg_get_expr(td.adbin, td.adrelid), y.typcategory,
+      coalesce(t.attidentity, '') <> '' OR coalesce(t.attgenerated, '') <> '',
+      CASE WHEN m.atttypid = 'timestamptz'::regtype AND t.atttypid = 'timestamp'::regtype THEN ''
+        WHEN m.atttypid = 'uuid'::regtype AND y.typcategory = 'S' THEN format(' USING nullif(%I::text, '''')::uuid', m.attname)
+        WHEN m.attname = 'status' AND y.typcategory = 'E' THEN format(' USING %I::text', m.attname) END
+    FROM pg_attribute m LEFT JOIN pg_attrdef md ON md.adrelid = m.attrelid AND md.adnum = m.attnum
+    LEFT JOIN pg_attribute t ON t.attrelid = format('public.%I', p_name)::regclass AND t.attname = m.attname AND NOT t.attisdropped
+    LEFT JOIN pg_type y ON y.oid = t.atttypid LEFT JOIN pg_attrdef td ON td.adrelid = t.attrelid AND td.adnum = t.attnum
+    WHERE m.attrelid = format('reclaim.%I', p_name)::regclass AND m.attnum > 0 AND NOT m.attisdropped ORDER BY m.attnum
+$$;
+REVOKE ALL ON FUNCTION reclaim.adopt_differences FROM PUBLIC;
+
+-- Notes how a column that may be null from now on gets its NOT NULL again, and rows that are not deleted their sentinel.
+CREATE OR REPLACE FUNCTION reclaim.adopt_undo_null(p_name text, p_column text, p_required boolean, p_fill text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
+AS $$
+DECLARE
+  v_sentinel timestamptz := (SELECT sentinel FROM reclaim.adoption_plan WHERE name = p_name AND p_column = 'tm_delete');
+BEGIN
+  IF p_required THEN
+    PERFORM reclaim.adopt_undo(format('ALTER TABLE public.%I ALTER COLUMN %I SET NOT NULL', p_name, p_column));
+  END IF;
+  IF v_sentinel IS NOT NULL OR p_required AND p_fill IS NOT NULL THEN
+    PERFORM reclaim.adopt_undo(format('UPDATE public.%I SET %I = %s WHERE %2$I IS NULL', p_name, p_column, coalesce(quote_literal(v_sentinel), p_fill)));
+  END IF;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.adopt_undo_null FROM PUBLIC;
+
+-- Indexes by the sentinel (pg_temp.adopt_index_plan). Where tm_delete has its type already, their successors are there by now, and take
+-- their names; the others are made by reclaim.adopt_make_indexes.
+CREATE OR REPLACE FUNCTION reclaim.adopt_drop_indexes(p_name text) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
 DECLARE
   v_table regclass := format('public.%I', p_name)::regclass;
-  v_balance text := nullif(current_setting('reclaim.balance', true), '');
-  v_column record;
   v_index record;
-  v_now text;
-  v_using text;
-  v_alter text[] := '{}';
-  v_retype text[] := '{}';
+  v_successor regclass;
 BEGIN
-  EXECUTE format('LOCK TABLE %s IN ACCESS EXCLUSIVE MODE', v_table);
-  INSERT INTO reclaim.adoption (name, before, balance, filenode, blocks)
-    VALUES (p_name, ARRAY(SELECT reclaim.adopt_shape(v_table)), CASE p_name WHEN 'billing_accounts' THEN v_balance END, 0, 0);
-
-  -- An index on "not deleted" by its sentinel would be on nothing: it is made again, under its name, on tm_delete IS NULL.
-  FOR v_index IN SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS definition,
-      regexp_replace(pg_get_indexdef(i.indexrelid), ' WHERE .*$', ' WHERE (tm_delete IS NULL)') AS again
-    FROM pg_index i WHERE i.indrelid = v_table AND pg_get_expr(i.indpred, i.indrelid) ~ '^\(tm_delete (=|>=|>) ''[^'']*''::timestamp[a-z ()0-9]*\)$'
-      AND NOT EXISTS (SELECT FROM pg_constraint c WHERE c.conindid = i.indexrelid)
+  FOR v_index IN SELECT p.*, pg_get_indexdef(p.index) AS definition, pg_get_constraintdef(c.oid) AS constraint_definition,
+      'reclaim_adopting_' || p.index::oid AS successor,
+      obj_description(p.index, 'pg_class') AS comment, obj_description(c.oid, 'pg_constraint') AS constraint_comment
+    FROM pg_temp.adopt_index_plan(v_table, (SELECT sentinel FROM reclaim.adoption_plan WHERE name = p_name)) p
+    LEFT JOIN pg_constraint c ON c.conrelid = v_table AND c.conname = p.constraint_name WHERE p.refused IS NULL
   LOOP
-    PERFORM reclaim.adopt_undo(replace(v_index.definition, 'INDEX ', 'INDEX IF NOT EXISTS '));
-    EXECUTE format('DROP INDEX %s', v_index.name);
-    INSERT INTO reclaim.adoption_index (name, definition) VALUES (p_name, v_index.again);
-    PERFORM reclaim.adopt_undo(format('DROP INDEX IF EXISTS %s', v_index.name));
+    PERFORM reclaim.adopt_undo(CASE WHEN v_index.constraint_name IS NULL THEN v_index.definition
+        ELSE format('ALTER TABLE %s ADD CONSTRAINT %I %s', v_table, v_index.constraint_name, v_index.constraint_definition) END
+      || coalesce(format('; COMMENT ON INDEX public.%I IS ', v_index.index_name) || quote_literal(v_index.comment), '')
+      || coalesce(format('; COMMENT ON CONSTRAINT %I ON %s IS ', v_index.constraint_name, v_table) || quote_literal(v_index.constraint_comment), ''));
+    EXECUTE CASE WHEN v_index.constraint_name IS NULL THEN format('DROP INDEX public.%I', v_index.index_name)
+      ELSE format('ALTER TABLE %s DROP CONSTRAINT %I', v_table, v_index.constraint_name) END;
+    v_successor := to_regclass(format('public.%I', v_index.successor));
+    IF v_successor IS NOT NULL THEN
+      EXECUTE format('ALTER INDEX %s RENAME TO %I', v_successor, v_index.index_name);
+    END IF;
+    INSERT INTO reclaim.adoption_index (name, definition, index_name, comment)
+      VALUES (p_name, CASE WHEN v_successor IS NULL THEN format('CREATE %sINDEX %I%s', CASE WHEN v_index.is_unique THEN 'UNIQUE ' ELSE '' END, v_index.index_name,
+        regexp_replace(v_index.tail, 'timestamp(\(\d\))? without time zone', 'timestamp\1 with time zone', 'g')) END,
+        v_index.index_name, coalesce(v_index.constraint_comment, v_index.comment));
   END LOOP;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.adopt_drop_indexes FROM PUBLIC;
 
-  FOR v_column IN
-    SELECT m.attname AS name, format_type(m.atttypid, m.atttypmod) AS type, m.attnotnull AS required, pg_get_expr(md.adbin, md.adrelid) AS preset,
-        t.attnum IS NOT NULL AS there, format_type(t.atttypid, t.atttypmod) AS had_type, t.atttypid AS had_oid, t.attnotnull AS had_required, y.typcategory AS had_kind,
-        pg_get_expr(td.adbin, td.adrelid) AS had_preset, coalesce(t.attidentity, '') <> '' OR coalesce(t.attgenerated, '') <> '' AS fixed
-      FROM pg_attribute m LEFT JOIN pg_attrdef md ON md.adrelid = m.attrelid AND md.adnum = m.attnum
-      LEFT JOIN pg_attribute t ON t.attrelid = v_table AND t.attname = m.attname AND NOT t.attisdropped
-      LEFT JOIN pg_type y ON y.oid = t.atttypid LEFT JOIN pg_attrdef td ON td.adrelid = t.attrelid AND td.adnum = t.attnum
-      WHERE m.attrelid = format('reclaim.%I', p_name)::regclass AND m.attnum > 0 AND NOT m.attisdropped ORDER BY m.attnum
+-- A unique index is made at once: with duplicates that came meanwhile it could never be. The others follow beside the team's writes.
+CREATE OR REPLACE FUNCTION reclaim.adopt_make_indexes(p_name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
+AS $$
+DECLARE
+  v_index record;
+BEGIN
+  FOR v_index IN SELECT * FROM reclaim.adoption_index WHERE name = p_name LOOP
+    PERFORM reclaim.adopt_undo(format('DROP INDEX IF EXISTS public.%I', v_index.index_name));
+    IF v_index.definition LIKE 'CREATE UNIQUE %' THEN
+      EXECUTE v_index.definition;
+    END IF;
+    IF to_regclass(format('public.%I', v_index.index_name)) IS NOT NULL THEN
+      EXECUTE format('COMMENT ON INDEX public.%I IS %L', v_index.index_name, v_index.comment);
+    END IF;
+  END LOOP;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.adopt_make_indexes FROM PUBLIC;
+
+-- Types of both tables at once: views may show columns of both, and foreign keys between them go and come back. These are enforced for
+-- new rows at once, and validated later.
+CREATE OR REPLACE FUNCTION reclaim.adopt_retype(p_names text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
+AS $$
+DECLARE
+  v_name text;
+  v_column record;
+  v_key record;
+  v_columns text[];
+  v_change text[];
+  v_back text[];
+  v_changes jsonb := '[]';
+  v_reverse jsonb := '[]';
+  v_keys text[] := '{}';
+BEGIN
+  FOR v_key IN SELECT f.oid, f.conrelid::regclass AS rel, f.conname, pg_get_constraintdef(f.oid) AS definition, f.convalidated,
+      coalesce(format('; COMMENT ON CONSTRAINT %I ON %s IS ', f.conname, f.conrelid::regclass) || quote_literal(obj_description(f.oid, 'pg_constraint')), '') AS comment
+    FROM unnest(p_names) AS n JOIN pg_constraint f ON f.conrelid = format('public.%I', n)::regclass
+    JOIN pg_attribute a ON a.attrelid = f.conrelid AND a.attnum = f.conkey[1]
+    WHERE f.contype = 'f' AND cardinality(f.conkey) = 1 AND f.confrelid = ANY (SELECT format('public.%I', one)::regclass FROM unnest(p_names) AS one)
+      AND EXISTS (SELECT FROM reclaim.adopt_differences(n) AS d WHERE d.name = a.attname AND d.becomes IS NOT NULL)
   LOOP
+    PERFORM reclaim.adopt_undo(format('ALTER TABLE %s ADD CONSTRAINT %I %s', v_key.rel, v_key.conname, v_key.definition) || v_key.comment);
+    EXECUTE format('ALTER TABLE %s DROP CONSTRAINT %I', v_key.rel, v_key.conname);
+    v_keys := v_keys || (format('ALTER TABLE %s ADD CONSTRAINT %I %s NOT VALID', v_key.rel, v_key.conname, regexp_replace(v_key.definition, ' NOT VALID$', '')) || v_key.comment)
+      || format('SELECT reclaim.adopt_undo(%L)', format('ALTER TABLE %s DROP CONSTRAINT IF EXISTS %I', v_key.rel, v_key.conname));
+    INSERT INTO reclaim.adoption_key SELECT v_key.rel, v_key.conname WHERE v_key.convalidated;
+  END LOOP;
+  FOREACH v_name IN ARRAY p_names LOOP
+    v_columns := '{}'; v_change := '{}'; v_back := '{}';
+    FOR v_column IN SELECT * FROM reclaim.adopt_differences(v_name) AS d WHERE d.becomes IS NOT NULL AND NOT d.fixed LOOP
+      v_columns := v_columns || v_column.name::text;
+      IF v_column.had_required AND NOT v_column.required AND v_column.preset IS NULL THEN
+        v_change := v_change || format('ALTER COLUMN %I DROP NOT NULL', v_column.name);
+      END IF;
+      v_change := v_change || format('ALTER COLUMN %I DROP DEFAULT', v_column.name) || format('ALTER COLUMN %I TYPE %s%s', v_column.name, v_column.type, v_column.becomes);
+      v_back := v_back || format('ALTER COLUMN %I DROP DEFAULT', v_column.name) || format('ALTER COLUMN %I TYPE %s%s', v_column.name, v_column.had_type,
+        CASE WHEN v_column.becomes <> '' THEN format(' USING %I::text::%s', v_column.name, v_column.had_type) ELSE '' END);
+      PERFORM reclaim.adopt_undo_null(v_name, v_column.name, v_column.had_required AND NOT v_column.required AND v_column.preset IS NULL,
+        CASE WHEN v_column.had_preset IS NOT NULL THEN 'DEFAULT' WHEN v_column.had_kind = 'S' THEN '''''' END);
+      IF v_column.had_preset IS NOT NULL THEN
+        PERFORM reclaim.adopt_undo(format('ALTER TABLE public.%I ALTER COLUMN %I SET DEFAULT %s', v_name, v_column.name, v_column.had_preset));
+      END IF;
+    END LOOP;
+    IF v_columns <> '{}' THEN
+      v_changes := v_changes || jsonb_build_object('table', format('public.%I', v_name), 'columns', v_columns, 'change', array_to_string(v_change, ', '));
+      v_reverse := v_reverse || jsonb_build_object('table', format('public.%I', v_name), 'columns', v_columns, 'change', array_to_string(v_back, ', '));
+    END IF;
+  END LOOP;
+  IF v_changes <> '[]' THEN
+    PERFORM reclaim.adopt_undo(format('SELECT reclaim.adopt_alter(%L)', v_reverse));
+    PERFORM reclaim.adopt_alter(v_changes);
+  END IF;
+  FOREACH v_name IN ARRAY v_keys LOOP
+    EXECUTE v_name;
+  END LOOP;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.adopt_retype FROM PUBLIC;
+
+-- Columns, defaults, and the trigger. Defaults that differ from row to row are added as the constant that they are now, so that
+-- PostgreSQL does not write the table anew.
+CREATE OR REPLACE FUNCTION reclaim.adopt_columns(p_name text) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
+AS $$
+DECLARE
+  v_table regclass := format('public.%I', p_name)::regclass;
+  v_column record;
+  v_now text;
+  v_alter text[] := '{}';
+BEGIN
+  FOR v_column IN SELECT * FROM reclaim.adopt_differences(p_name) LOOP
     IF NOT v_column.there THEN
       EXECUTE format('SELECT quote_nullable((%s)::text)', coalesce(v_column.preset, 'NULL')) INTO v_now;
       PERFORM reclaim.adopt_undo(format('ALTER TABLE %s DROP COLUMN IF EXISTS %I', v_table, v_column.name));
@@ -239,32 +447,15 @@ BEGIN
         CASE WHEN v_now <> 'NULL' THEN format(' DEFAULT %s::%s', v_now, v_column.type) ELSE '' END,
         CASE WHEN v_column.required AND v_now <> 'NULL' THEN ' NOT NULL' ELSE '' END);
       INSERT INTO reclaim.adopted_columns VALUES (v_table::text, v_column.name);
-    ELSIF NOT v_column.fixed AND (v_column.name <> 'id' OR v_column.had_preset IS NULL OR v_column.had_kind = 'S') THEN
-      -- Times without a zone were written by programs that meant UTC: with that zone set PostgreSQL keeps the table as it is. The
-      -- others are written anew; sql/adoption_check.sql refuses them on large tables.
-      v_using := CASE WHEN v_column.type = 'timestamp with time zone' AND v_column.had_oid = 'timestamp'::regtype THEN ''
-        WHEN v_column.type = 'uuid' AND v_column.had_kind = 'S' THEN format(' USING nullif(%I::text, '''')::uuid', v_column.name)
-        WHEN v_column.name = 'status' AND v_column.had_kind = 'E' THEN format(' USING %I::text', v_column.name) END;
-      IF v_using IS NOT NULL THEN
-        v_retype := v_retype || format('ALTER COLUMN %I DROP DEFAULT', v_column.name)
-          || format('ALTER COLUMN %I TYPE %s%s', v_column.name, v_column.type, v_using);
-      END IF;
+    ELSIF NOT v_column.fixed AND (v_column.name <> 'id' OR v_column.had_preset IS NULL) THEN
+      PERFORM reclaim.adopt_undo_null(p_name, v_column.name, v_column.preset IS NULL AND NOT v_column.required AND v_column.had_required,
+        CASE WHEN v_column.had_preset IS NOT NULL THEN 'DEFAULT' END);
       IF v_column.preset IS NULL AND NOT v_column.required AND v_column.had_required THEN
-        PERFORM reclaim.adopt_undo(format('ALTER TABLE %s ALTER COLUMN %I SET NOT NULL', v_table, v_column.name));
-        IF v_column.had_preset IS NOT NULL THEN
-          PERFORM reclaim.adopt_undo(format('UPDATE %s SET %I = DEFAULT WHERE %2$I IS NULL', v_table, v_column.name));
-        END IF;
         v_alter := v_alter || format('ALTER COLUMN %I DROP NOT NULL', v_column.name);
       END IF;
       IF v_column.had_preset IS NOT NULL AND NOT (v_column.required AND v_column.preset IS NULL) THEN
         PERFORM reclaim.adopt_undo(format('ALTER TABLE %s ALTER COLUMN %I SET DEFAULT %s', v_table, v_column.name, v_column.had_preset));
-      END IF;
-      IF v_using IS NOT NULL THEN
-        PERFORM reclaim.adopt_undo(format('SELECT reclaim.adopt_alter(%L, %L)', v_table,
-          format('ALTER COLUMN %I DROP DEFAULT, ALTER COLUMN %1$I TYPE %s%s', v_column.name, v_column.had_type,
-            CASE WHEN v_using <> '' THEN format(' USING %I::text::%s', v_column.name, v_column.had_type) ELSE '' END)));
-      END IF;
-      IF v_column.had_preset IS NULL AND v_column.preset IS NOT NULL THEN
+      ELSIF v_column.preset IS NOT NULL THEN
         PERFORM reclaim.adopt_undo(format('ALTER TABLE %s ALTER COLUMN %I DROP DEFAULT', v_table, v_column.name));
       END IF;
     ELSE
@@ -276,15 +467,12 @@ BEGIN
       v_alter := v_alter || format('ALTER COLUMN %I DROP DEFAULT', v_column.name);
     END IF;
   END LOOP;
-  IF v_retype <> '{}' THEN
-    PERFORM reclaim.adopt_alter(v_table, array_to_string(v_retype, ', '));
-  END IF;
   IF v_alter <> '{}' THEN
     EXECUTE format('ALTER TABLE %s %s', v_table, array_to_string(v_alter, ', '));
   END IF;
 
   IF p_name = 'billing_accounts' THEN
-    PERFORM reclaim.adopt_account_function(v_balance);
+    PERFORM reclaim.adopt_account_function((SELECT balance FROM reclaim.adoption WHERE name = p_name));
   END IF;
   EXECUTE format('CREATE TRIGGER zz_reclaim_adopting BEFORE INSERT OR UPDATE ON %s FOR EACH ROW EXECUTE FUNCTION reclaim.%I()', v_table,
     CASE p_name WHEN 'billing_accounts' THEN 'adopting_account' ELSE 'adopting_customer' END);
@@ -292,14 +480,44 @@ BEGIN
     blocks = pg_relation_size(v_table) / current_setting('block_size')::bigint WHERE name = p_name;
 END
 $$;
-REVOKE ALL ON FUNCTION reclaim.adopt_begin FROM PUBLIC;
+REVOKE ALL ON FUNCTION reclaim.adopt_columns FROM PUBLIC;
 
--- Indexes of the team's that are made again.
-CREATE TABLE IF NOT EXISTS reclaim.adoption_index (
-  name text NOT NULL,
-  definition text NOT NULL
-);
-REVOKE ALL ON reclaim.adoption_index FROM PUBLIC;
+-- The first change of the tables, short. Whoever holds the second table does not keep those waiting for long who need the first.
+CREATE OR REPLACE FUNCTION reclaim.adopt_begin(p_names text[]) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
+AS $$
+DECLARE
+  v_name text;
+  v_view record;
+BEGIN
+  FOREACH v_name IN ARRAY p_names LOOP
+    EXECUTE format('LOCK TABLE public.%I IN ACCESS EXCLUSIVE MODE', v_name);
+    PERFORM set_config('lock_timeout', '150ms', true);
+    INSERT INTO reclaim.adoption (name, before, balance, filenode, blocks)
+      SELECT v_name, ARRAY(SELECT reclaim.adopt_shape(format('public.%I', v_name)::regclass)),
+        CASE WHEN p.balance IS NOT NULL THEN format('pg_catalog.round((NEW.%I)::numeric * %s)::bigint', split_part(p.balance, ':', 1),
+          CASE split_part(p.balance, ':', 2) WHEN 'micros' THEN '1' WHEN 'cents' THEN '10000' ELSE '1000000' END) END, 0, 0
+      FROM reclaim.adoption_plan p WHERE p.name = v_name;
+  END LOOP;
+  FOREACH v_name IN ARRAY p_names LOOP
+    PERFORM reclaim.adopt_drop_indexes(v_name);
+  END LOOP;
+  PERFORM reclaim.adopt_retype(p_names);
+  FOREACH v_name IN ARRAY p_names LOOP
+    PERFORM reclaim.adopt_make_indexes(v_name);
+  END LOOP;
+  FOR v_view IN SELECT w.* FROM (SELECT array_agg(format('public.%I', name)::regclass) AS tables, min(sentinel) AS sentinel FROM reclaim.adoption_plan
+        WHERE name = ANY (p_names) AND sentinel IS NOT NULL) AS p CROSS JOIN LATERAL pg_temp.adopt_view_plan(p.tables, p.sentinel) AS w
+      WHERE w.relkind = 'v' AND w.again <> w.definition LOOP
+    PERFORM reclaim.adopt_undo(format('SELECT reclaim.adopt_view(%L, %L, %L)', v_view.view,
+      reclaim.adopt_view(v_view.view::text, v_view.definition, v_view.again), v_view.definition));
+  END LOOP;
+  FOREACH v_name IN ARRAY p_names LOOP
+    PERFORM reclaim.adopt_columns(v_name);
+  END LOOP;
+END
+$$;
+REVOKE ALL ON FUNCTION reclaim.adopt_begin FROM PUBLIC;
 
 -- A batch: rows of the next blocks that need a change get it from the trigger. The batch grows and shrinks with the time that it takes.
 CREATE OR REPLACE FUNCTION reclaim.adopt_rows(p_name text) RETURNS void
@@ -313,7 +531,7 @@ DECLARE
   v_range text;
 BEGIN
   SELECT * INTO v_at FROM reclaim.adoption WHERE name = p_name FOR UPDATE;
-  IF v_at.filenode <> pg_relation_filenode(v_table) THEN
+  IF v_at.filenode <> pg_relation_filenode(v_table) OR v_at.next_block = 0 THEN
     UPDATE reclaim.adoption SET filenode = pg_relation_filenode(v_table), next_block = 0,
       blocks = pg_relation_size(v_table) / current_setting('block_size')::bigint WHERE name = p_name RETURNING * INTO v_at;
   END IF;
@@ -361,6 +579,7 @@ AS $$
 DECLARE
   v_names text[] := ARRAY(SELECT substr(relation, 8) FROM reclaim.adopted_columns WHERE column_name = '' AND relation LIKE 'public.%'
     AND (SELECT relkind FROM pg_class WHERE oid = to_regclass('reclaim.' || substr(relation, 8))) = 'r' ORDER BY relation DESC);
+  v_new text[];
   v_name text;
   v_table regclass;
   v_model regclass;
@@ -370,6 +589,33 @@ BEGIN
   strong := true;
   done := 0;
   total := 0;
+  v_new := ARRAY(SELECT one FROM unnest(v_names) WITH ORDINALITY AS u (one, n) WHERE NOT EXISTS (SELECT FROM reclaim.adoption a WHERE a.name = one) ORDER BY n);
+  -- Successors of indexes by the sentinel, beside the team's writes. Where tm_delete changes its type they can only be made behind that.
+  FOR v_part IN
+    SELECT i.*, t.indexrelid IS NOT NULL AS there, coalesce(t.indisvalid, false) AS valid, 'reclaim_adopting_' || i.index::oid AS successor, one
+      FROM unnest(v_new) AS one JOIN reclaim.adoption_plan p ON p.name = one
+      JOIN pg_attribute a ON a.attrelid = to_regclass('public.' || one) AND a.attname = 'tm_delete' AND a.atttypid = 'timestamptz'::regtype
+      CROSS JOIN LATERAL pg_temp.adopt_index_plan(a.attrelid, p.sentinel) AS i
+      LEFT JOIN pg_index t ON t.indexrelid = to_regclass('public.reclaim_adopting_' || i.index::oid)
+      WHERE i.refused IS NULL
+  LOOP
+    CONTINUE WHEN v_part.valid;
+    what := format('public.%s: index %s', v_part.one, v_part.index_name);
+    strong := false;
+    IF v_part.there THEN
+      statement := format('DROP INDEX CONCURRENTLY public.%I', v_part.successor);
+    ELSE
+      PERFORM reclaim.adopt_undo(format('DROP INDEX IF EXISTS public.%I', v_part.successor));
+      statement := format('CREATE %sINDEX CONCURRENTLY %I%s', CASE WHEN v_part.is_unique THEN 'UNIQUE ' ELSE '' END, v_part.successor, v_part.tail);
+    END IF;
+    RETURN;
+  END LOOP;
+  IF v_new <> '{}' THEN
+    statement := format('SELECT reclaim.adopt_begin(%L)', v_new);
+    what := format('public.%s: columns', array_to_string(v_new, ', public.'));
+    RETURN;
+  END IF;
+
   FOREACH v_name IN ARRAY v_names LOOP
     v_table := to_regclass('public.' || v_name);
     v_model := to_regclass('reclaim.' || v_name);
@@ -378,12 +624,8 @@ BEGIN
         USING HINT = 'Bring it back and migrate again, or take the schema back with reclaim migrate --down.';
     END IF;
     SELECT * INTO v_at FROM reclaim.adoption a WHERE a.name = v_name;
-    IF NOT FOUND THEN
-      statement := format('SELECT reclaim.adopt_begin(%L)', v_name);
-      what := format('%s: columns', v_table);
-      RETURN;
-    END IF;
-    IF v_at.next_block < v_at.blocks THEN
+    -- Rows that came since the table was changed may be of customers that had no batch yet.
+    IF v_at.next_block < (CASE v_at.next_block WHEN 0 THEN pg_relation_size(v_table) / current_setting('block_size')::bigint ELSE v_at.blocks END) THEN
       statement := format('SELECT reclaim.adopt_rows(%L)', v_name);
       what := format('%s: rows', v_table);
       done := v_at.next_block;
@@ -429,22 +671,33 @@ BEGIN
       RETURN;
     END LOOP;
 
+    FOR v_part IN SELECT k.name FROM reclaim.adoption_key k JOIN pg_constraint c ON c.conrelid = k.relation AND c.conname = k.name AND NOT c.convalidated
+        WHERE k.relation = v_table LOOP
+      statement := format('ALTER TABLE %s VALIDATE CONSTRAINT %I', v_table, v_part.name);
+      strong := false;
+      what := format('%s: foreign key %s', v_table, v_part.name);
+      RETURN;
+    END LOOP;
+
     -- Indexes, beside the team's writes. One that is not valid was left by a crash.
     FOR v_part IN
-      SELECT w.name, w.definition, t.indexrelid IS NOT NULL AS there, coalesce(t.indisvalid, false) AS valid FROM (
-          SELECT c.relname AS name, replace(pg_get_indexdef(i.indexrelid), ' ON ' || v_model || ' ', ' ON ' || v_table || ' ') AS definition
+      SELECT w.name, w.definition, w.comment, t.indexrelid IS NOT NULL AS there, coalesce(t.indisvalid, false) AS valid,
+          w.comment IS NULL OR obj_description(t.indexrelid, 'pg_class') IS NOT NULL AS described FROM (
+          SELECT c.relname AS name, replace(pg_get_indexdef(i.indexrelid), ' ON ' || v_model || ' ', ' ON ' || v_table || ' ') AS definition, NULL AS comment
             FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid WHERE i.indrelid = v_model AND NOT i.indisprimary
-          UNION ALL SELECT (regexp_match(x.definition, 'INDEX (\S+) ON '))[1], x.definition FROM reclaim.adoption_index x WHERE x.name = v_name) w
-        LEFT JOIN (pg_index t JOIN pg_class tc ON tc.oid = t.indexrelid) ON t.indrelid = v_table AND quote_ident(tc.relname) IN (w.name, quote_ident(w.name))
+          UNION ALL SELECT x.index_name, x.definition, x.comment FROM reclaim.adoption_index x WHERE x.name = v_name AND x.definition IS NOT NULL) w
+        LEFT JOIN (pg_index t JOIN pg_class tc ON tc.oid = t.indexrelid) ON t.indrelid = v_table AND tc.relname = w.name
         ORDER BY w.name
     LOOP
-      CONTINUE WHEN v_part.valid;
+      CONTINUE WHEN v_part.valid AND v_part.described;
       what := format('%s: index %s', v_table, v_part.name);
       strong := false;
-      IF v_part.there THEN
-        statement := format('DROP INDEX CONCURRENTLY public.%s', quote_ident(v_part.name));
+      IF v_part.valid THEN
+        statement := format('COMMENT ON INDEX public.%I IS %L', v_part.name, v_part.comment);
+      ELSIF v_part.there THEN
+        statement := format('DROP INDEX CONCURRENTLY public.%I', v_part.name);
       ELSE
-        PERFORM reclaim.adopt_undo(format('DROP INDEX IF EXISTS public.%s', quote_ident(v_part.name)));
+        PERFORM reclaim.adopt_undo(format('DROP INDEX IF EXISTS public.%I', v_part.name));
         statement := regexp_replace(v_part.definition, '^CREATE (UNIQUE )?INDEX ', 'CREATE \1INDEX CONCURRENTLY ');
       END IF;
       RETURN;
@@ -467,19 +720,28 @@ $$;
 REVOKE ALL ON FUNCTION reclaim.step_next FROM PUBLIC;
 
 -- reclaim: at the end
--- Going down makes these two again.
-INSERT INTO reclaim.adoption_undo (statement) SELECT pg_get_functiondef(oid) FROM pg_proc
-  WHERE oid IN ('reclaim.adopt_shape(regclass)'::regprocedure, 'reclaim.adopt_alter(regclass, text)'::regprocedure);
+-- Going down makes these again.
+INSERT INTO reclaim.adoption_undo (statement) SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'reclaim'::regnamespace
+  AND proname IN ('adopt_shape', 'adopt_alter', 'adopt_view');
 DROP FUNCTION reclaim.adopt_shape(regclass);
-DROP FUNCTION reclaim.adopt_alter(regclass, text);
-DROP FUNCTION reclaim.adopt_begin(text);
+DROP FUNCTION reclaim.adopt_alter(jsonb);
+DROP FUNCTION IF EXISTS reclaim.adopt_alter(regclass, text);
+DROP FUNCTION reclaim.adopt_view(text, text, text);
+DROP FUNCTION reclaim.adopt_begin(text[]);
+DROP FUNCTION IF EXISTS reclaim.adopt_begin(text);
+DROP FUNCTION reclaim.adopt_differences(text);
+DROP FUNCTION reclaim.adopt_undo_null(text, text, boolean, text);
+DROP FUNCTION reclaim.adopt_drop_indexes(text);
+DROP FUNCTION reclaim.adopt_make_indexes(text);
+DROP FUNCTION reclaim.adopt_retype(text[]);
+DROP FUNCTION reclaim.adopt_columns(text);
 DROP FUNCTION reclaim.adopt_customers();
 DROP FUNCTION reclaim.adopt_rows(text);
 DROP FUNCTION reclaim.adopt_switch(text);
 DROP FUNCTION reclaim.adopt_undo(text);
 DROP FUNCTION reclaim.adopt_account_function(text);
 DROP FUNCTION reclaim.step_next();
-DROP TABLE reclaim.adoption_index;
+DROP TABLE reclaim.adoption_index, reclaim.adoption_key, reclaim.adoption_plan;
 -- Where nothing was adopted, nothing is left.
 DO $$
 BEGIN
