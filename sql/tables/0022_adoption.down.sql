@@ -36,7 +36,7 @@ BEGIN
 END
 $$;
 DELETE FROM reclaim.adopted_columns WHERE relation IN (SELECT 'public.' || name FROM reclaim.adoption) AND column_name <> '';
-DROP FUNCTION IF EXISTS reclaim.adopt_shape(regclass), reclaim.adopt_alter(regclass, text), reclaim.adopt_alter(jsonb),
+DROP FUNCTION IF EXISTS reclaim.adopt_shape(regclass), reclaim.adopt_alter(regclass, text), reclaim.adopt_alter(jsonb, jsonb),
   reclaim.adopt_view(text, text, text), reclaim.adopt_time(timestamptz);
 -- These are there when the step was not finished.
 DROP FUNCTION IF EXISTS reclaim.adopting_customer(), reclaim.adopting_account(), reclaim.step_next(), reclaim.adopt_begin(text),

@@ -96,8 +96,9 @@ $$;
 REVOKE ALL ON FUNCTION reclaim.adopt_shape FROM PUBLIC;
 
 -- Changes the types of columns under views: [{table, columns, change}]. Views that show these columns are taken away, with those above
--- them, and made again in the same transaction, with their owners, options, defaults, privileges and comments. Also used on the way down.
-CREATE OR REPLACE FUNCTION reclaim.adopt_alter(p_changes jsonb) RETURNS void
+-- them, and made again in the same transaction, with their owners, options, defaults, privileges and comments. Returns {view: {was, is}}
+-- as PostgreSQL writes them; on the way down this is p_known, so that a view whose text the types changed has its own again.
+CREATE OR REPLACE FUNCTION reclaim.adopt_alter(p_changes jsonb, p_known jsonb) RETURNS jsonb
 LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
 DECLARE
@@ -107,6 +108,7 @@ DECLARE
   v_views text[] := '{}';
   v_makes text[] := '{}';
   v_grants text[] := '{}';
+  v_texts jsonb := '{}';
 BEGIN
   FOR v_view IN
     WITH RECURSIVE above (view, depth) AS (
@@ -123,8 +125,10 @@ BEGIN
   LOOP
     v_drops := format('DROP VIEW %s; ', v_view.view) || v_drops;
     v_views := v_views || v_view.view::text;
+    v_texts := v_texts || jsonb_build_object(v_view.view::text, jsonb_build_object('was', v_view.definition));
     v_makes := v_makes || (format('CREATE VIEW %1$s %2$s AS %3$s ALTER VIEW %1$s OWNER TO %4$s; ', v_view.view,
-        coalesce('WITH (' || array_to_string(v_view.reloptions, ', ') || ')', ''), v_view.definition, v_view.relowner::regrole)
+        coalesce('WITH (' || array_to_string(v_view.reloptions, ', ') || ')', ''),
+        CASE WHEN p_known->(v_view.view::text)->>'is' = v_view.definition THEN p_known->(v_view.view::text)->>'was' ELSE v_view.definition END, v_view.relowner::regrole)
       || coalesce(format('COMMENT ON VIEW %s IS ', v_view.view) || quote_literal(v_view.comment) || '; ', '')
       || coalesce((SELECT string_agg(coalesce(format('ALTER VIEW %s ALTER COLUMN %I SET DEFAULT ', v_view.view, a.attname) || pg_get_expr(d.adbin, d.adrelid) || '; ', '')
             || coalesce(format('COMMENT ON COLUMN %s.%I IS ', v_view.view, a.attname) || quote_literal(col_description(a.attrelid, a.attnum)) || '; ', ''), '')
@@ -146,7 +150,9 @@ BEGIN
       EXECUTE format('REVOKE ALL ON %s FROM %s CASCADE', v_views[n], CASE WHEN v_one.grantee = 0 THEN 'PUBLIC' ELSE v_one.grantee::regrole::text END);
     END LOOP;
     EXECUTE v_grants[n];
+    v_texts := jsonb_set(v_texts, ARRAY[v_views[n], 'is'], to_jsonb(pg_get_viewdef(v_views[n]::regclass)));
   END LOOP;
+  RETURN v_texts;
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.adopt_alter FROM PUBLIC;
@@ -418,8 +424,7 @@ BEGIN
     END IF;
   END LOOP;
   IF v_changes <> '[]' THEN
-    PERFORM reclaim.adopt_undo(format('SELECT reclaim.adopt_alter(%L)', v_reverse));
-    PERFORM reclaim.adopt_alter(v_changes);
+    PERFORM reclaim.adopt_undo(format('SELECT reclaim.adopt_alter(%L, %L)', v_reverse, reclaim.adopt_alter(v_changes, '{}')));
   END IF;
   FOREACH v_name IN ARRAY v_keys LOOP
     EXECUTE v_name;
@@ -724,7 +729,7 @@ REVOKE ALL ON FUNCTION reclaim.step_next FROM PUBLIC;
 INSERT INTO reclaim.adoption_undo (statement) SELECT pg_get_functiondef(oid) FROM pg_proc WHERE pronamespace = 'reclaim'::regnamespace
   AND proname IN ('adopt_shape', 'adopt_alter', 'adopt_view');
 DROP FUNCTION reclaim.adopt_shape(regclass);
-DROP FUNCTION reclaim.adopt_alter(jsonb);
+DROP FUNCTION reclaim.adopt_alter(jsonb, jsonb);
 DROP FUNCTION IF EXISTS reclaim.adopt_alter(regclass, text);
 DROP FUNCTION reclaim.adopt_view(text, text, text);
 DROP FUNCTION reclaim.adopt_begin(text[]);

@@ -20,8 +20,7 @@ static const struct report_column columns[] = {
     {.name = "table"},    {.name = "column"},   {.name = "type"},
     {.name = "decision"}, {.name = "deletion"}, {.name = "detail"},
 };
-static const struct report_shape columns_shape = {columns, COUNT_OF(columns), true, "-",
-                                                  "column that Reclaim does not know"};
+static const struct report_shape columns_shape = {columns, COUNT_OF(columns), true, "-", "unknown column"};
 
 static enum err list(struct command_context *c)
 {

@@ -523,6 +523,7 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_switches(x, pg, s);
     check_layers(x, pg, repairs);
     doctor_check_owners(pg, note, x);
+    doctor_check_balances(pg, note, x);
 }
 
 static void check_all(struct examination *x, const char *config, bool repairs)

@@ -6,5 +6,7 @@
 
 /* Whether anybody owns a customer. */
 void doctor_check_owners(struct pg *pg, finding_handler *each, void *context);
+/* Whether balances of a team's were left in a column of its own. */
+void doctor_check_balances(struct pg *pg, finding_handler *each, void *context);
 
 #endif

@@ -28,6 +28,24 @@ static void draw(int64_t done, int64_t total, bool over)
         fprintf(stderr, "\r%lld of %lld%s", (long long)done, (long long)total, over ? "\n" : "");
 }
 
+/* What stopped a batch, and what to do. The table may be a team's, with rules of its own. */
+static void describe_refusal(const struct pg *pg, enum err e, struct buf *into)
+{
+    const struct pg_fault *fault = pg_fault(pg);
+    if (e == ERR_DATABASE && fault->column[0] && !strcmp(fault->sqlstate, "23502"))
+        buf_addf(into,
+                 "column %s of public.customer_customers must not be null and has no default; ALTER TABLE "
+                 "public.customer_customers ALTER COLUMN \"%s\" SET DEFAULT …, or DROP NOT NULL",
+                 fault->column, fault->column);
+    else if (e == ERR_DATABASE && fault->constraint[0])
+        buf_addf(into, "constraint %s of your table refuses a row; correct the row, or change the constraint",
+                 fault->constraint);
+    else if (e == ERR_DATABASE && fault->sqlstate[0])
+        buf_addf(into, "the database refused it, SQLSTATE %s; its log has the sentence", fault->sqlstate);
+    else
+        buf_addf(into, "%s", err_name(e));
+}
+
 /* --- from auth.users --- */
 
 static enum err import_from_users(struct command_context *c)
@@ -42,9 +60,12 @@ static enum err import_from_users(struct command_context *c)
         e = import_users_step(c->pg, &by_operator, deadline(), &pass);
         draw(pass.imported, pass.total, pass.over);
     }
-    if (e)
-        return why_set(&c->why, e, "the import ended early (%s); start it again: customers made so far stay",
-                       err_name(e));
+    AUTO(buf) struct buf cause = buf_new(1024);
+    if (e) {
+        describe_refusal(c->pg, e, &cause);
+        return why_set(&c->why, e, "the import ended early: %.*s. Then start it again: customers made so far stay",
+                       STR_ARGS(buf_str(&cause)));
+    }
     printf("{\"imported\":%lld,\"skipped\":0}\n", (long long)pass.imported);
     return OK;
 }
@@ -126,12 +147,16 @@ static enum err write_batch(struct file_import *f)
 {
     int64_t made = 0;
     enum err e = import_rows_write(f->c->pg, &f->rows, &by_operator, deadline(), &made);
-    if (e)
+    AUTO(buf) struct buf cause = buf_new(1024);
+    if (e) {
+        describe_refusal(f->c->pg, e, &cause);
         return why_set(
             &f->c->why, e,
-            "lines %lld to %lld were refused (%s), %lld customers before them are imported; start again when "
+            "lines %lld to %lld were refused: %.*s. %lld customers before them are imported; start again when "
             "that is corrected: lines that are customers are skipped",
-            (long long)f->lines[0], (long long)f->lines[f->rows.count - 1], err_name(e), (long long)f->made);
+            (long long)f->lines[0], (long long)f->lines[f->rows.count - 1], STR_ARGS(buf_str(&cause)),
+            (long long)f->made);
+    }
     f->made += made;
     draw(f->count, f->total, f->count == f->total);
     return OK;

@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "cli/findings.h"
 #include "pg/adoption.h"
 
 #define MIGRATE_DEADLINE_NS (600 * NS_PER_S)
@@ -79,14 +80,17 @@ static enum err list_steps(struct command_context *c, const struct schema *schem
 }
 
 struct check {
-    struct report *report;
+    struct report *report; /* NULL for people */
     int refused;
 };
 
 static void add_findings(void *context, const struct pg_call *rows)
 {
     struct check *check = context;
-    report_rows(check->report, rows);
+    if (check->report)
+        report_rows(check->report, rows);
+    else
+        print_findings(rows);
     for (int i = 0; i < rows->rows; i++)
         check->refused += str_eq(pg_get(rows, i, 0), STR("refused"));
 }
@@ -94,11 +98,11 @@ static void add_findings(void *context, const struct pg_call *rows)
 /* Exit code 1 when something stops the adoption. */
 static enum err check(struct command_context *c)
 {
-    AUTO(report) struct report *r = report_new(&findings_shape, c->format);
+    AUTO(report) struct report *r = c->format == REPORT_TABLE ? NULL : report_new(&findings_shape, c->format);
     struct check check = {.report = r};
     enum err e =
         adoption_check(c->pg, option(c, "--balance"), clock_ns() + MIGRATE_DEADLINE_NS, add_findings, &check, &c->why);
-    if (e || (e = report_print(r, &c->why)))
+    if (e || (c->format != REPORT_TABLE && (e = report_print(r, &c->why))))
         return e;
     return check.refused ? why_set(&c->why, ERR_INPUT, "%d of these stop the adoption", check.refused) : OK;
 }

@@ -24,7 +24,7 @@ static const struct statement adoption_findings = {
     .name = "adoption_findings",
     .sql = "SELECT kind, relation, subject, what, advice, lock_ms FROM pg_temp.adoption_findings($1)"
            " ORDER BY pg_catalog.array_position(ARRAY['refused', 'change', 'note'], kind), relation DESC, subject = "
-           "'table'",
+           "'table', subject",
     .params = 1,
     .columns = ADOPTION_COLUMNS,
 };

@@ -203,16 +203,18 @@ const struct pg_fault *pg_fault(const struct pg *pg)
 
 void pg_forget_fault(struct pg *pg)
 {
-    pg->fault = (struct pg_fault){"", ""};
+    pg->fault = (struct pg_fault){"", "", ""};
 }
 
 static enum err fail_call(struct pg *pg, struct pg_call *call, const PGresult *result)
 {
     const char *constraint = PQresultErrorField(result, PG_DIAG_CONSTRAINT_NAME);
+    const char *column = PQresultErrorField(result, PG_DIAG_COLUMN_NAME);
     call->err = pg_error_of(result, call->sqlstate);
     snprintf(call->constraint, sizeof call->constraint, "%s", constraint ? constraint : "");
     memcpy(pg->fault.sqlstate, call->sqlstate, sizeof call->sqlstate);
     memcpy(pg->fault.constraint, call->constraint, sizeof call->constraint);
+    snprintf(pg->fault.column, sizeof pg->fault.column, "%s", column ? column : "");
     return call->err;
 }
 

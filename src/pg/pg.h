@@ -84,10 +84,10 @@ int pg_socket(const struct pg *pg);
 /* Drops the notifications received, for callers that use them only to wake up. */
 void pg_forget_notifications(struct pg *pg);
 
-/* The last statement that the server refused on this connection, for log lines behind calls that are out of scope: SQLSTATE
- * and constraint, "" without. PostgreSQL's sentences are left out: they may quote values. */
+/* The last statement that the server refused on this connection, for log lines behind calls that are out of scope: SQLSTATE,
+ * constraint and column, "" without. PostgreSQL's sentences are left out: they may quote values. */
 struct pg_fault {
-    char sqlstate[6], constraint[64];
+    char sqlstate[6], constraint[64], column[64];
 };
 const struct pg_fault *pg_fault(const struct pg *pg);
 void pg_forget_fault(struct pg *pg);

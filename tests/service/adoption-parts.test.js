@@ -143,6 +143,7 @@ describe('an adoption', () => {
 
     const migrated = await run(t, ['migrate', '--balance', 'balance_cents:cents'], { database: db });
     assert.equal(migrated.code, 0, migrated.stderr);
+    assert.deepEqual(await db.query('select count(*)::int as live, (select count(*)::int from public.live_names) as names from public.live'), [{ live: 180, names: 180 }], 'as before');
     const [one] = await db.query(`select c.status, a.balance_micros::text as micros from customer_customers c join billing_accounts a on a.customer_id = c.id where c.name = 'n1'`);
     assert.deepEqual(one, { status: 'active', micros: '1250000' });
     await assert.rejects(db.query(`insert into public.customer_customers (name, email) values ('again', 'e1')`), /live_email/, 'one live customer an address, as before');
