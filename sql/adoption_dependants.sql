@@ -114,7 +114,7 @@ BEGIN
     END IF;
     IF what IS NULL THEN
       kind := 'change'; advice := NULL;
-      what := format('made again as %s on (%s) WHERE %s', CASE WHEN v_index.is_unique THEN 'a unique index' ELSE 'an index' END, v_index.keys, v_index.predicate);
+      what := format('made again as %s on (%s) WHERE %s', CASE WHEN v_index.is_unique THEN 'a unique index' ELSE 'an index' END, coalesce(v_index.keys, 'tm_delete'), v_index.predicate);
       IF v_index.is_unique AND 'tm_delete' = ANY (p_retyped) THEN
         lock_ms := p_rows / 1000;
         what := what || format(', under an exclusive lock of about %s ms', lock_ms);

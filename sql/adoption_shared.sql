@@ -131,7 +131,7 @@ BEGIN
       END IF;
       tail := tail || ' WHERE ' || predicate;
       keys := (SELECT string_agg(one, ', ') FROM (SELECT pg_get_indexdef(index, n, false) AS one FROM generate_series(1, v_index.indnkeyatts) AS n) AS k WHERE one <> 'tm_delete');
-      IF keys IS NULL THEN
+      IF keys IS NULL AND is_unique THEN
         refused := 'it is on tm_delete alone, whose sentinel becomes null';
       END IF;
     END IF;

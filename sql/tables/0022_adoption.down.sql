@@ -40,8 +40,6 @@ DROP FUNCTION IF EXISTS reclaim.adopt_shape(regclass), reclaim.adopt_alter(regcl
   reclaim.adopt_view(text, text, text), reclaim.adopt_time(timestamptz);
 -- These are there when the step was not finished.
 DROP FUNCTION IF EXISTS reclaim.adopting_customer(), reclaim.adopting_account(), reclaim.step_next(), reclaim.adopt_begin(text),
-  reclaim.adopt_begin(text[]), reclaim.adopt_differences(text), reclaim.adopt_undo_null(text, text, boolean, text), reclaim.adopt_drop_indexes(text),
-  reclaim.adopt_make_indexes(text), reclaim.adopt_retype(text[]), reclaim.adopt_columns(text),
   reclaim.adopt_rows(text), reclaim.adopt_customers(), reclaim.adopt_switch(text), reclaim.adopt_undo(text),
   reclaim.adopt_account_function(text);
 DROP TABLE IF EXISTS reclaim.adoption_index, reclaim.adoption_key, reclaim.adoption_plan;

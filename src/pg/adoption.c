@@ -88,14 +88,15 @@ enum err adoption_check(struct pg *pg, const char *balance, int64_t deadline_ns,
     if (ended && balance)
         return why_set(why, ERR_INPUT,
                        "--balance goes with an adoption, and there is none: the tables are Reclaim's already. What to "
-                       "do: write the balances with POST /v1/billing/accounts/{id}/adjustments, or, while no program "
-                       "charges, UPDATE reclaim.billing_accounts SET balance_micros = …");
+                       "do: take each balance over with POST /v1/billing/accounts/{id}/adjustments, or write "
+                       "balance_micros with SQL while no program charges");
     if (ended) {
         findings.rows = 0;
         each(context, &findings);
         return OK;
     }
-    if ((e = run_file(pg, "sql/adoption_shared.sql", deadline_ns, why)))
+    if ((e = run_file(pg, "sql/adoption_shared.sql", deadline_ns, why)) ||
+        (e = run_file(pg, "sql/adoption_begin.sql", deadline_ns, why)))
         return e;
     AUTO(tx) struct tx *tx = NULL;
     if ((e = migrate_begin(pg, &tx, deadline_ns, why)) ||

@@ -1,7 +1,9 @@
 // A random schema of a team's tables: adopted, changed, run through freeze, recovery, freeze and deletion, and given back.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import fs from 'node:fs';
 
 import { run } from '../../service/lib/reclaim.js';
 import { Schema } from './schemas.js';
@@ -40,6 +42,24 @@ async function assertCleared(db, schema, { id, before }) {
   }
 }
 
+const versions = fs.readdirSync('/usr/lib/postgresql').sort((a, b) => a - b);
+const dump = (db) =>
+  execFileSync(`/usr/lib/postgresql/${versions.at(-1)}/bin/pg_dump`, ['-s', '-d', db.url], { encoding: 'utf8' }).split('\n').filter((line) => line && !/^(--|\\)/.test(line)).sort();
+
+/** The tables are as those of a database that Reclaim never saw; what is not is told by --down, with the name that the line has. */
+function assertGivenBack(now, never, said) {
+  const common = /^(create|index|unique|public|table|view|only|alter|using|btree|where|with|time|zone|timestamp|without|constraint|add|not|null|select|from|comment|customer_customers|billing_accounts|tm_delete|is|or|and|as|id|name)$/i;
+  const missing = never.filter((line) => !now.includes(line));
+  const added = now.filter((line) => !never.includes(line));
+  const told = said.split('\n').filter((line) => /^not as before|^ /.test(line)).join('\n');
+  for (const line of [...missing, ...added]) {
+    const words = line.match(/\w+/g).filter((word) => !common.test(word));
+    assert.ok(words.some((word) => told.includes(word)), `not told by --down: ${line}\n${said}\nmissing:\n${missing.join('\n')}\nadded:\n${added.join('\n')}`);
+  }
+}
+
+const live = async (db, { shows }) => shows && (await db.query(`select count(*)::int as n from public.${shows}`))[0].n;
+
 /** The story of the schema of this seed. */
 export async function schemaStory(t, cluster, seed) {
   const schema = new Schema(seed);
@@ -47,14 +67,29 @@ export async function schemaStory(t, cluster, seed) {
   const reclaim = async (...args) => {
     const done = await run(t, args, { database: db });
     assert.equal(done.code, 0, done.stdout + done.stderr);
+    return done.stdout;
   };
   const ids = Array.from({ length: 5 }, () => randomUUID());
-  const [first, second, third, live, idle] = ids;
+  const [first, second, third, kept, idle] = ids;
   try {
     await all(db, [...schema.create(), ...ids.slice(0, 4).flatMap((id, row) => schema.insert(row + 1, id))]);
     const original = await columnsOf(db, 'customer_customers');
+    if (schema.obstacle) {
+      const [make, take, words] = schema.obstacle;
+      await all(db, [make]);
+      const refused = await run(t, ['migrate'], { database: db });
+      assert.equal(refused.code, 1, `${make} does not stop the adoption`);
+      assert.match(refused.stderr, words);
+      assert.match(refused.stderr, /What to do: /);
+      await all(db, [take]);
+    }
+    const shown = [await live(db, schema.customers), await live(db, schema.accounts)];
     await reclaim('migrate');
-    await all(db, schema.change());
+    assert.deepEqual([await live(db, schema.customers), await live(db, schema.accounts)], shown, 'views show the rows that they showed');
+    const never = await cluster.database(t);
+    const changes = schema.change();
+    await all(never, [...schema.create(), ...changes]);
+    await all(db, changes);
     await all(db, schema.insert(5, idle));
     const wanted = (await columnsOf(db, 'customer_customers')).filter((name) => original.includes(name) || /^c_/.test(name));
 
@@ -65,7 +100,7 @@ export async function schemaStory(t, cluster, seed) {
     const set = (status, ...some) => db.query('update public.customer_customers set status = $1 where id = any ($2)', [status, some]);
     const gone = [];
     for (const id of [first, second, third]) gone.push({ id, before: await before(id) });
-    const untouched = [await before(live), await before(idle)];
+    const untouched = [await before(kept), await before(idle)];
 
     await set('frozen', first, second, third);
     await set('active', first);
@@ -76,24 +111,26 @@ export async function schemaStory(t, cluster, seed) {
     for (const customer of gone) await assertCleared(db, schema, customer);
     // Looked at again, nothing is found; what is written into a cleared row is, once.
     const again = async (table) => (await db.query('select customer_id, rows::int from reclaim.clear_again($1, $2)', [table, [first, second, third]]));
-    const kept = () => db.query('select customer_id, name, reason from reclaim.erasure_kept order by 1, 2');
-    const ledgers = await kept();
+    const ledger = () => db.query('select customer_id, name, reason from reclaim.erasure_kept order by 1, 2');
+    const ledgers = await ledger();
     for (const table of ['customer_customers', 'billing_accounts']) assert.deepEqual(await again(table), []);
-    assert.deepEqual(await kept(), ledgers);
+    assert.deepEqual(await ledger(), ledgers);
     await db.query(`update reclaim.customer_customers set address = 'mk1x1' where id = $1`, [second]);
     assert.deepEqual(await again('customer_customers'), [{ customer_id: second, rows: 1 }]);
     assert.deepEqual(await again('customer_customers'), []);
     for (const customer of gone) await assertCleared(db, schema, customer);
     const said = await db.query('select * from reclaim.customer_disagreements(10)');
     assert.deepEqual(said, []);
-    assert.deepEqual([await before(live), await before(idle)], untouched, 'customers that were not deleted are as they were');
+    assert.deepEqual([await before(kept), await before(idle)], untouched, 'customers that were not deleted are as they were');
 
-    await reclaim('migrate', '--down', '99');
+    const told = await reclaim('migrate', '--down', '99');
+    assertGivenBack(dump(db), dump(never), told);
+    assert.deepEqual([await live(db, schema.customers), await live(db, schema.accounts)], [schema.customers.shows && 2, schema.accounts.shows && 4]);
     assert.deepEqual(await columnsOf(db, 'customer_customers'), wanted);
     const [{ n }] = await db.query(`select count(*)::int as n from pg_trigger g join pg_proc f on f.oid = g.tgfoid
       where g.tgrelid = 'public.customer_customers'::regclass and f.pronamespace <> 'public'::regnamespace and not g.tgisinternal`);
     assert.equal(n, 0);
-    if (original.includes('status')) await set('x', live); // no trigger or constraint of Reclaim's is left
+    if (original.includes('status')) await set(/state/.test(schema.customers.typeOf('status')) ? 'frozen' : 'x', kept); // no trigger or constraint of Reclaim's is left
   } catch (fault) {
     fault.message = `seed ${seed}: ${fault.message}\n${new Schema(seed).create().filter((sql) => /^create (table|unique|trigger|function)/.test(sql)).join(';\n')}`;
     throw fault;
