@@ -26,7 +26,7 @@ CREATE OR REPLACE FUNCTION pg_temp.adopt_undo_null(p_name text, p_column text, p
 LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
 DECLARE
-  v_sentinel timestamptz := (SELECT sentinel FROM reclaim.adoption_plan WHERE name = p_name AND p_column = 'tm_delete');
+  v_sentinel timestamptz := (SELECT sentinels[1] FROM reclaim.adoption_plan WHERE name = p_name AND p_column = 'tm_delete');
 BEGIN
   IF p_required THEN
     PERFORM reclaim.adopt_undo(format('ALTER TABLE public.%I ALTER COLUMN %I SET NOT NULL', p_name, p_column));
@@ -50,7 +50,7 @@ BEGIN
   FOR v_index IN SELECT p.*, pg_get_indexdef(p.index) AS definition, pg_get_constraintdef(c.oid) AS constraint_definition,
       'reclaim_adopting_' || p.index::oid AS successor,
       obj_description(p.index, 'pg_class') AS comment, obj_description(c.oid, 'pg_constraint') AS constraint_comment
-    FROM pg_temp.adopt_index_plan(v_table, (SELECT sentinel FROM reclaim.adoption_plan WHERE name = p_name)) p
+    FROM pg_temp.adopt_index_plan(v_table, (SELECT sentinels FROM reclaim.adoption_plan WHERE name = p_name)) p
     LEFT JOIN pg_constraint c ON c.conrelid = v_table AND c.conname = p.constraint_name WHERE p.refused IS NULL
   LOOP
     PERFORM reclaim.adopt_undo(CASE WHEN v_index.constraint_name IS NULL THEN v_index.definition
@@ -226,8 +226,8 @@ BEGIN
   FOREACH v_name IN ARRAY p_names LOOP
     PERFORM pg_temp.adopt_make_indexes(v_name);
   END LOOP;
-  FOR v_view IN SELECT w.* FROM (SELECT array_agg(format('public.%I', name)::regclass) AS tables, min(sentinel) AS sentinel FROM reclaim.adoption_plan
-        WHERE name = ANY (p_names) AND sentinel IS NOT NULL) AS p CROSS JOIN LATERAL pg_temp.adopt_view_plan(p.tables, p.sentinel) AS w
+  FOR v_view IN SELECT w.* FROM (SELECT array_agg(DISTINCT format('public.%I', name)::regclass) AS tables, array_agg(one) AS sentinels
+        FROM reclaim.adoption_plan CROSS JOIN unnest(sentinels) AS one WHERE name = ANY (p_names)) AS p CROSS JOIN LATERAL pg_temp.adopt_view_plan(p.tables, p.sentinels) AS w
       WHERE w.relkind = 'v' AND w.again <> w.definition LOOP
     PERFORM reclaim.adopt_undo(format('SELECT reclaim.adopt_view(%L, %L, %L)', v_view.view,
       reclaim.adopt_view(v_view.view::text, v_view.definition, v_view.again), v_view.definition));

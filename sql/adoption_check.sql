@@ -137,7 +137,7 @@ END
 $$;
 
 -- What the rows say.
-CREATE FUNCTION pg_temp.adoption_contents(p_table regclass, p_name text, p_sentinel timestamptz)
+CREATE FUNCTION pg_temp.adoption_contents(p_table regclass, p_name text, p_sentinels timestamptz[])
 RETURNS TABLE (kind text, relation text, subject text, what text, advice text, lock_ms bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
@@ -156,8 +156,8 @@ BEGIN
       RETURN NEXT;
     END LOOP;
   END IF;
-  IF p_sentinel IS NOT NULL THEN
-    kind := 'note'; subject := 'column tm_delete'; what := format('rows that are not deleted have %s in it, which becomes null', p_sentinel);
+  IF p_sentinels IS NOT NULL THEN
+    kind := 'note'; subject := 'column tm_delete'; what := format('rows that are not deleted have %s in it, which becomes null', array_to_string(p_sentinels, ' or '));
     advice := 'queries of your programs by that time will find nothing: let them say tm_delete IS NULL, or tm_delete IS NULL OR tm_delete > now(), which is right already now';
     RETURN NEXT;
   END IF;
@@ -287,7 +287,7 @@ BEGIN
     v_tables := v_tables || v_table.rel;
     v_retyped := v_retyped || jsonb_build_object(relation, pg_temp.adoption_retyped(v_table.rel, v_table.name));
     v_rows := v_rows || jsonb_build_object(relation, pg_temp.adoption_rows(v_table.rel));
-    v_sentinels := v_sentinels || jsonb_build_object(relation, pg_temp.adopt_sentinel(v_table.rel));
+    v_sentinels := v_sentinels || jsonb_build_object(relation, to_jsonb(pg_temp.adopt_sentinels(v_table.rel)));
     IF EXISTS (SELECT FROM jsonb_each_text(v_retyped->relation) WHERE value <> 'timestamptz') THEN
       v_rewritten := v_rewritten + (v_rows->>relation)::bigint;
     END IF;
@@ -295,14 +295,14 @@ BEGIN
   END LOOP;
 
   CREATE TEMP TABLE adoption_found (kind text, relation text, subject text, what text, advice text, lock_ms bigint);
-  FOR v_table IN SELECT one AS rel, one::text AS called, c.relname::text AS name, (v_rows->>one::text)::bigint AS rows, (v_sentinels->>one::text)::timestamptz AS sentinel,
+  FOR v_table IN SELECT one AS rel, one::text AS called, c.relname::text AS name, (v_rows->>one::text)::bigint AS rows, (SELECT array_agg(t::timestamptz) FROM jsonb_array_elements_text(nullif(v_sentinels->one::text, 'null')) AS t) AS sentinels,
       ARRAY(SELECT jsonb_object_keys(v_retyped->one::text)) AS retyped FROM unnest(v_tables) AS one JOIN pg_class c ON c.oid = one LOOP
     INSERT INTO pg_temp.adoption_found SELECT * FROM pg_temp.adoption_columns(v_table.rel, v_table.name, v_table.rows, v_rewritten, v_tables)
-      UNION ALL SELECT * FROM pg_temp.adoption_contents(v_table.rel, v_table.name, v_table.sentinel)
+      UNION ALL SELECT * FROM pg_temp.adoption_contents(v_table.rel, v_table.name, v_table.sentinels)
       UNION ALL SELECT * FROM pg_temp.adoption_checks(v_table.rel, v_table.name)
       UNION ALL SELECT * FROM pg_temp.adoption_names(v_table.rel, v_table.name)
-      UNION ALL SELECT * FROM pg_temp.adoption_indexes(v_table.rel, v_table.name, v_table.retyped, v_table.sentinel, v_table.rows)
-      UNION ALL SELECT * FROM pg_temp.adoption_others(v_table.rel, v_table.retyped, v_table.sentinel)
+      UNION ALL SELECT * FROM pg_temp.adoption_indexes(v_table.rel, v_table.name, v_table.retyped, v_table.sentinels, v_table.rows)
+      UNION ALL SELECT * FROM pg_temp.adoption_others(v_table.rel, v_table.retyped, v_table.sentinels)
       UNION ALL SELECT * FROM pg_temp.adoption_balances(v_table.rel, coalesce(p_balance, v_balance)) WHERE v_table.name = 'billing_accounts';
     v_count := 50 + (SELECT coalesce(sum(f.lock_ms), 0) FROM pg_temp.adoption_found AS f WHERE f.relation = v_table.called AND f.kind = 'change');
     INSERT INTO pg_temp.adoption_found VALUES ('change', v_table.called, 'table',

@@ -83,7 +83,7 @@ END
 $$;
 
 -- Indexes: by the sentinel, or on columns whose type changes.
-CREATE FUNCTION pg_temp.adoption_indexes(p_table regclass, p_name text, p_retyped text[], p_sentinel timestamptz, p_rows bigint)
+CREATE FUNCTION pg_temp.adoption_indexes(p_table regclass, p_name text, p_retyped text[], p_sentinels timestamptz[], p_rows bigint)
 RETURNS TABLE (kind text, relation text, subject text, what text, advice text, lock_ms bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
@@ -93,12 +93,15 @@ DECLARE
 BEGIN
   relation := p_table::text;
   FOR v_index IN SELECT p.*, format('%s %s', CASE WHEN p.constraint_name IS NULL THEN 'index' ELSE 'constraint' END, CASE WHEN p.constraint_name IS NULL THEN p.index::text ELSE p.constraint_name END) AS called
-      FROM pg_temp.adopt_index_plan(p_table, p_sentinel) AS p LOOP
+      FROM pg_temp.adopt_index_plan(p_table, p_sentinels) AS p LOOP
     kind := 'refused'; subject := v_index.called; lock_ms := NULL;
     what := v_index.refused;
     advice := 'replace it by a unique index on the other columns WHERE tm_delete IS NULL OR tm_delete = your sentinel; that is carried over';
     IF what IS NULL AND v_index.is_unique THEN
-      EXECUTE format('SELECT count(*) FROM (SELECT FROM %s WHERE num_nulls(%s) = 0 AND %s GROUP BY %2$s HAVING count(*) > 1) AS several', p_table, v_index.keys, v_index.predicate) INTO v_count;
+      EXECUTE format('SELECT count(*) FROM (SELECT FROM (SELECT %s CASE WHEN tm_delete BETWEEN ''1970-01-02'' AND now() + interval ''1 year'' THEN tm_delete END AS tm_delete FROM %s) AS later
+          WHERE num_nulls(%s) = 0 AND %s GROUP BY %3$s HAVING count(*) > 1) AS several',
+        (SELECT string_agg(quote_ident(attname) || ', ', '') FROM pg_attribute WHERE attrelid = p_table AND attnum > 0 AND NOT attisdropped AND attname <> 'tm_delete'),
+        p_table, v_index.keys, v_index.predicate) INTO v_count;
       IF v_count > 0 THEN
         what := format('rows that are not deleted, by null or by different sentinels, have the same values of %s: %s times', v_index.keys, v_count);
         advice := 'remove the duplicates';
@@ -130,7 +133,7 @@ BEGIN
   END LOOP;
   FOR v_index IN SELECT i.indexrelid::regclass AS index, substr(pg_get_indexdef(i.indexrelid), strpos(pg_get_indexdef(i.indexrelid), ' USING ')) AS tail, i.indisunique, i.indisexclusion,
         ARRAY(SELECT a.attname::text FROM pg_attribute a WHERE a.attrelid = p_table AND a.attnum > 0 AND pg_get_indexdef(i.indexrelid) ~ ('\m' || a.attname || '\M')) AS columns
-      FROM pg_index i WHERE i.indrelid = p_table AND NOT EXISTS (SELECT FROM pg_temp.adopt_index_plan(p_table, p_sentinel) AS p WHERE p.index = i.indexrelid) LOOP
+      FROM pg_index i WHERE i.indrelid = p_table AND NOT EXISTS (SELECT FROM pg_temp.adopt_index_plan(p_table, p_sentinels) AS p WHERE p.index = i.indexrelid) LOOP
     kind := 'refused'; subject := 'index ' || v_index.index; lock_ms := NULL;
     IF v_index.columns && p_retyped THEN
       what := CASE WHEN NOT v_index.indisexclusion THEN pg_temp.adoption_refuses(format('CREATE INDEX ON pg_temp.%I%s', p_name, v_index.tail), false) END;
@@ -161,7 +164,7 @@ $$;
 
 -- Policies, triggers, rules, functions, generated columns, publications: PostgreSQL changes no type under them, and what compares
 -- tm_delete with the sentinel finds nothing afterwards.
-CREATE FUNCTION pg_temp.adoption_others(p_table regclass, p_retyped text[], p_sentinel timestamptz)
+CREATE FUNCTION pg_temp.adoption_others(p_table regclass, p_retyped text[], p_sentinels timestamptz[])
 RETURNS TABLE (kind text, relation text, subject text, what text, advice text, lock_ms bigint)
 LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
@@ -173,7 +176,7 @@ BEGIN
   kind := 'refused'; relation := p_table::text;
   FOR v_one IN
     SELECT d.classid::regclass::text AS class, d.objid, pg_describe_object(d.classid, d.objid, 0) AS called, bool_or(a.attname = ANY (p_retyped)) AS retyped,
-        bool_or(a.attname = 'tm_delete' AND p_sentinel IS NOT NULL) AS sentinel, string_agg(DISTINCT a.attname, ', ') FILTER (WHERE a.attname = ANY (p_retyped)) AS columns
+        bool_or(a.attname = 'tm_delete' AND p_sentinels IS NOT NULL) AS sentinel, string_agg(DISTINCT a.attname, ', ') FILTER (WHERE a.attname = ANY (p_retyped)) AS columns
       FROM pg_depend d JOIN pg_attribute a ON a.attrelid = d.refobjid AND a.attnum = d.refobjsubid
       WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = p_table AND (a.attname = ANY (p_retyped) OR a.attname = 'tm_delete')
         AND d.classid IN ('pg_policy'::regclass, 'pg_trigger'::regclass, 'pg_rewrite'::regclass, 'pg_proc'::regclass, 'pg_attrdef'::regclass, 'pg_publication_rel'::regclass)
@@ -194,7 +197,7 @@ BEGIN
       advice := c_again || coalesce(CASE v_one.class WHEN 'pg_trigger' THEN (SELECT pg_get_triggerdef(oid) FROM pg_trigger WHERE oid = v_one.objid)
         WHEN 'pg_rewrite' THEN (SELECT pg_get_ruledef(oid) FROM pg_rewrite WHERE oid = v_one.objid) END, v_one.called);
       RETURN NEXT;
-    ELSIF v_one.sentinel AND v_text <> '' AND pg_temp.adopt_null_safe(v_text, p_sentinel, v_one.class = 'pg_attrdef') IS DISTINCT FROM v_text THEN
+    ELSIF v_one.sentinel AND v_text <> '' AND pg_temp.adopt_null_safe(v_text, p_sentinels, v_one.class = 'pg_attrdef') IS DISTINCT FROM v_text THEN
       what := format('it goes by the sentinel in tm_delete, which becomes null: %s', v_text);
       advice := 'let it say tm_delete IS NULL OR tm_delete > now() for "not deleted", which is right before the adoption as well; IS DISTINCT FROM in the place of <>';
       RETURN NEXT;
@@ -235,8 +238,8 @@ BEGIN
           AND (d.refclassid = 'pg_class'::regclass AND d.refobjid = c.oid OR d.refclassid = 'pg_type'::regclass AND d.refobjid IN (SELECT unnest(ARRAY[y.oid, y.typarray]) FROM pg_type y WHERE y.typrelid = c.oid))
           AND d.classid IN ('pg_proc'::regclass, 'pg_policy'::regclass, 'pg_class'::regclass, 'pg_constraint'::regclass)) AS hangs
       FROM above a JOIN pg_class c ON c.oid = a.view AND c.relkind IN ('v', 'm') AND c.relnamespace <> coalesce(to_regnamespace('reclaim'), 0)
-      LEFT JOIN (SELECT w.* FROM (SELECT array_agg(key::regclass) AS tables, min(value::timestamptz) AS sentinel FROM jsonb_each_text(p_sentinels) WHERE value IS NOT NULL) AS p
-        CROSS JOIN LATERAL pg_temp.adopt_view_plan(p.tables, p.sentinel) AS w) AS s ON s.view = c.oid
+      LEFT JOIN (SELECT w.* FROM (SELECT array_agg(DISTINCT e.key::regclass) AS tables, array_agg(one::timestamptz) AS sentinels FROM jsonb_each(p_sentinels) AS e
+          CROSS JOIN jsonb_array_elements_text(e.value) AS one) AS p CROSS JOIN LATERAL pg_temp.adopt_view_plan(p.tables, p.sentinels) AS w) AS s ON s.view = c.oid
       GROUP BY c.oid, s.view, s.again ORDER BY max(a.depth)
   LOOP
     kind := 'refused'; relation := v_view.source; subject := 'view ' || v_view.view; what := NULL;

@@ -1,14 +1,14 @@
 -- What the check of an adoption (sql/adoption_check.sql) and the adoption itself (step 0022) must judge alike. Made for the session
 -- that runs one of them.
 
--- The time that the team writes into tm_delete for "not deleted", as in reclaim.is_sentinel; null when rows that are not deleted have
--- null already. Reads the table, under no lock that others would wait for.
-CREATE OR REPLACE FUNCTION pg_temp.adopt_sentinel(p_table regclass) RETURNS timestamptz
+-- The times that the team writes into tm_delete for "not deleted", as in reclaim.is_sentinel, the usual one first; null when rows that
+-- are not deleted have null already. Reads the table, under no lock that others would wait for.
+CREATE OR REPLACE FUNCTION pg_temp.adopt_sentinels(p_table regclass) RETURNS timestamptz[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
 DECLARE
   v_preset text;
-  v_time timestamptz;
+  v_times timestamptz[];
 BEGIN
   SELECT coalesce(pg_get_expr(d.adbin, d.adrelid), 'NULL') INTO v_preset FROM pg_attribute a
     LEFT JOIN pg_attrdef d ON d.adrelid = a.attrelid AND d.adnum = a.attnum AND a.attgenerated = ''
@@ -16,19 +16,17 @@ BEGIN
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;
-  EXECUTE format('SELECT (%s)::timestamptz', v_preset) INTO v_time;
-  IF v_time NOT BETWEEN '1970-01-02' AND now() + interval '1 year' THEN
-    RETURN v_time;
-  END IF;
-  EXECUTE format('SELECT tm_delete FROM %s WHERE tm_delete NOT BETWEEN ''1970-01-02'' AND now() + interval ''1 year'' LIMIT 1', p_table) INTO v_time;
-  RETURN v_time;
+  EXECUTE format('SELECT array_agg(t ORDER BY n DESC) FROM (SELECT t, sum(n) AS n FROM (SELECT (%s)::timestamptz AS t, 9e18 AS n
+      UNION ALL (SELECT tm_delete, count(*) FROM %s GROUP BY 1 HAVING tm_delete NOT BETWEEN ''1970-01-02'' AND now() + interval ''1 year'' LIMIT 20)) AS f
+    WHERE t NOT BETWEEN ''1970-01-02'' AND now() + interval ''1 year'' GROUP BY t) AS s', v_preset, p_table) INTO v_times;
+  RETURN v_times;
 END
 $$;
 
--- An expression or a view, as PostgreSQL writes it, changed to say the same when "not deleted" is null and while it is the sentinel:
--- a comparison that is true of the sentinel gets OR tm_delete IS NULL, and with p_strict one that is false of it gets AND tm_delete
+-- An expression or a view, as PostgreSQL writes it, changed to say the same when "not deleted" is null and while it is a sentinel:
+-- a comparison that is true of one gets OR tm_delete IS NULL, and with p_strict one that is false of it gets AND tm_delete
 -- IS NOT NULL, so that it is false where it was, not null. Null when tm_delete stands where that cannot be judged.
-CREATE OR REPLACE FUNCTION pg_temp.adopt_null_safe(p_text text, p_sentinel timestamptz, p_strict boolean) RETURNS text
+CREATE OR REPLACE FUNCTION pg_temp.adopt_null_safe(p_text text, p_sentinels timestamptz[], p_strict boolean) RETURNS text
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
 DECLARE
@@ -55,7 +53,7 @@ BEGIN
       v_whole := (regexp_match(v_left, format('(%s)', c_atom)))[1];
       EXIT WHEN v_whole IS NULL;
       v_ref := (regexp_match(v_whole, format('(%s)', c_ref)))[1];
-      EXECUTE format('SELECT %s', replace(v_whole, v_ref, quote_literal(p_sentinel) || '::timestamptz')) INTO v_live;
+      EXECUTE format('SELECT bool_or(%s) FROM unnest($1) AS sentinel', replace(v_whole, v_ref, 'sentinel')) INTO v_live USING p_sentinels;
       v_kept := v_kept || CASE WHEN v_live THEN format('((%s IS NULL) OR %s)', v_ref, v_whole)
         WHEN p_strict THEN format('((%s IS NOT NULL) AND %s)', v_ref, v_whole) ELSE v_whole END;
     END IF;
@@ -76,7 +74,7 @@ $$;
 -- Indexes that would be on nothing, or let duplicates in, once "not deleted" is null: tm_delete is in their keys or their predicate.
 -- `tail` is the rest of the new CREATE INDEX behind its name, `keys` what must be unique WHERE `predicate`. Where `refused` says why,
 -- there is none.
-CREATE OR REPLACE FUNCTION pg_temp.adopt_index_plan(p_table regclass, p_sentinel timestamptz)
+CREATE OR REPLACE FUNCTION pg_temp.adopt_index_plan(p_table regclass, p_sentinels timestamptz[])
 RETURNS TABLE (index regclass, index_name name, is_unique boolean, constraint_name name, tail text, keys text, predicate text, refused text)
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
@@ -88,11 +86,11 @@ DECLARE
   c_key text := 'tm_delete(?: DESC)?(?: NULLS (?:FIRST|LAST))?';
 BEGIN
   SELECT format_type(atttypid, NULL) INTO v_type FROM pg_attribute WHERE attrelid = p_table AND attname = 'tm_delete' AND NOT attisdropped;
-  IF p_sentinel IS NULL OR v_type IS NULL THEN
+  IF p_sentinels IS NULL OR v_type IS NULL THEN
     RETURN;
   END IF;
-  v_live := format('((tm_delete IS NULL) OR (tm_delete %s %L::%s))', CASE WHEN p_sentinel < '1970-01-02' THEN '<' ELSE '>' END,
-    CASE WHEN p_sentinel < '1970-01-02' THEN '1970-01-02 00:00:00' ELSE to_char(now() + interval '1 year', 'YYYY-MM-DD 00:00:00') END, v_type);
+  v_live := format('((tm_delete IS NULL) OR (tm_delete > %L::%s)%s)', to_char(now() + interval '1 year', 'YYYY-MM-DD 00:00:00'), v_type,
+    CASE WHEN '1970-01-02' > ANY (p_sentinels) THEN format(' OR (tm_delete < %L::%s)', '1970-01-02 00:00:00', v_type) ELSE '' END);
   FOR v_index IN
     SELECT i.*, c.relname, t.conname, t.contype, coalesce(t.condeferrable, false) AS deferrable, pg_get_indexdef(i.indexrelid) AS definition,
         pg_get_expr(i.indpred, i.indrelid) AS pred, coalesce(to_jsonb(i)->>'indnullsnotdistinct', 'false') = 'true' AS nulls_equal,
@@ -105,17 +103,17 @@ BEGIN
   LOOP
     index := v_index.indexrelid; index_name := v_index.relname; is_unique := v_index.indisunique; constraint_name := v_index.conname;
     refused := NULL; tail := NULL; keys := NULL;
-    predicate := pg_temp.adopt_null_safe(v_index.pred, p_sentinel, false);
+    predicate := pg_temp.adopt_null_safe(v_index.pred, p_sentinels, false);
     CONTINUE WHEN v_index.in_keys AND predicate = v_index.pred AND predicate ~ '\mtm_delete\M'; -- of deleted rows only
     IF v_index.in_keys AND v_index.indisunique AND NOT v_index.nulls_equal AND v_index.contype IS DISTINCT FROM 'p' THEN
       predicate := CASE WHEN v_index.pred IS NULL THEN v_live WHEN predicate ~ '\mtm_delete\M' THEN predicate ELSE format('(%s AND %s)', predicate, v_live) END;
     ELSIF predicate IS NOT DISTINCT FROM v_index.pred AND v_index.contype IS DISTINCT FROM 'p' AND (v_index.contype IS DISTINCT FROM 'x' OR NOT v_index.in_keys)
-        AND (NOT is_unique OR pg_temp.adopt_null_safe(v_index.expressions, p_sentinel, false) IS NOT DISTINCT FROM v_index.expressions) THEN
+        AND (NOT is_unique OR pg_temp.adopt_null_safe(v_index.expressions, p_sentinels, false) IS NOT DISTINCT FROM v_index.expressions) THEN
       CONTINUE;
     END IF;
     refused := CASE WHEN v_index.contype = 'p' THEN 'it is the primary key, and tm_delete of rows that are not deleted becomes null'
       WHEN v_index.contype = 'x' THEN 'it is an exclusion constraint by the sentinel in tm_delete, which becomes null'
-      WHEN v_index.pred IS NOT NULL AND predicate IS NULL OR pg_temp.adopt_null_safe(v_index.expressions, p_sentinel, false) IS DISTINCT FROM v_index.expressions
+      WHEN v_index.pred IS NOT NULL AND predicate IS NULL OR pg_temp.adopt_null_safe(v_index.expressions, p_sentinels, false) IS DISTINCT FROM v_index.expressions
         THEN 'it is by tm_delete, whose sentinel becomes null, in a way that cannot be carried over'
       WHEN v_index.deferrable THEN 'it is deferrable and by the sentinel in tm_delete, which becomes null'
       WHEN v_index.is_referred THEN 'a foreign key refers to it, and the sentinel in tm_delete becomes null'
@@ -142,7 +140,7 @@ $$;
 
 -- Views, the lower first, in which tm_delete of these tables is; `again` says the same once the sentinel is null, or is null when that
 -- cannot be judged.
-CREATE OR REPLACE FUNCTION pg_temp.adopt_view_plan(p_tables regclass[], p_sentinel timestamptz)
+CREATE OR REPLACE FUNCTION pg_temp.adopt_view_plan(p_tables regclass[], p_sentinels timestamptz[])
 RETURNS TABLE (view regclass, relkind "char", definition text, again text)
 LANGUAGE sql STABLE SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
@@ -159,6 +157,6 @@ AS $$
       WHEN EXISTS (SELECT FROM uses u WHERE u.view = f.view AND u.source <> ALL (p_tables) AND u.source NOT IN (SELECT above.view FROM above)) THEN NULL
       WHEN f.definition ~ 'tm_delete AS ' AND EXISTS (SELECT FROM pg_depend d JOIN pg_rewrite r ON d.classid = 'pg_rewrite'::regclass AND r.oid = d.objid
         AND r.ev_class <> f.view WHERE d.refclassid = 'pg_class'::regclass AND d.refobjid = f.view) THEN NULL
-      ELSE pg_temp.adopt_null_safe(f.definition, p_sentinel, true) END
-    FROM found f WHERE p_sentinel IS NOT NULL ORDER BY f.depth
+      ELSE pg_temp.adopt_null_safe(f.definition, p_sentinels, true) END
+    FROM found f WHERE p_sentinels IS NOT NULL ORDER BY f.depth
 $$;

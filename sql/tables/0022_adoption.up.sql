@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS reclaim.adoption (
 -- What is known before a table is touched.
 CREATE TABLE IF NOT EXISTS reclaim.adoption_plan (
   name text PRIMARY KEY,
-  sentinel timestamptz,                    -- that the team writes for "not deleted", or null
+  sentinels timestamptz[],                 -- that the team writes for "not deleted", the usual one first, or null
   balance text                             -- as in reclaim migrate --balance
 );
 -- Indexes of the team's that are made again later, and foreign keys that are to be validated.
@@ -46,8 +46,8 @@ CREATE TABLE IF NOT EXISTS reclaim.adoption_undo (
 REVOKE ALL ON reclaim.adoption, reclaim.adoption_plan, reclaim.adoption_index, reclaim.adoption_key, reclaim.adoption_undo FROM PUBLIC;
 
 -- Whoever goes on without --balance means the one that was given first.
-INSERT INTO reclaim.adoption_plan AS p (name, sentinel, balance)
-  SELECT substr(relation, 8), pg_temp.adopt_sentinel(to_regclass(relation)),
+INSERT INTO reclaim.adoption_plan AS p (name, sentinels, balance)
+  SELECT substr(relation, 8), pg_temp.adopt_sentinels(to_regclass(relation)),
       CASE relation WHEN 'public.billing_accounts' THEN nullif(current_setting('reclaim.balance', true), '') END
     FROM reclaim.adopted_columns WHERE column_name = '' AND relation LIKE 'public.%' AND to_regclass(relation) IS NOT NULL
   ON CONFLICT (name) DO UPDATE SET balance = coalesce(excluded.balance, p.balance);
@@ -357,7 +357,7 @@ BEGIN
     SELECT i.*, t.indexrelid IS NOT NULL AS there, coalesce(t.indisvalid, false) AS valid, 'reclaim_adopting_' || i.index::oid AS successor, one
       FROM unnest(v_new) AS one JOIN reclaim.adoption_plan p ON p.name = one
       JOIN pg_attribute a ON a.attrelid = to_regclass('public.' || one) AND a.attname = 'tm_delete' AND a.atttypid = 'timestamptz'::regtype
-      CROSS JOIN LATERAL pg_temp.adopt_index_plan(a.attrelid, p.sentinel) AS i
+      CROSS JOIN LATERAL pg_temp.adopt_index_plan(a.attrelid, p.sentinels) AS i
       LEFT JOIN pg_index t ON t.indexrelid = to_regclass('public.reclaim_adopting_' || i.index::oid)
       WHERE i.refused IS NULL
   LOOP

@@ -88,6 +88,15 @@ describe('one live customer an address', () => {
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /the same values of email: 1 times.*remove the duplicates/s);
   });
+
+  it('is refused where rows that are not deleted are twice by two sentinels, of which the index has one', async (t) => {
+    const db = await cluster.database(t);
+    await db.query(`${customers(`timestamptz default '9999-01-01+00'`)} create unique index one_live on public.customer_customers (email) where tm_delete = '9999-01-01+00';
+      insert into public.customer_customers (email, tm_delete) values ('e1', '9999-12-31+00')`);
+    const refused = await run(t, ['migrate'], { database: db });
+    assert.equal(refused.code, 1);
+    assert.match(refused.stderr, /the same values of email: 1 times/);
+  });
 });
 
 describe('a view', () => {
@@ -110,6 +119,15 @@ describe('a view', () => {
       const db = await thereAndBack(t, customers(type) + Object.entries(views).map(([name, sql]) => `create view public.${name} as ${sql}`).join(';'), async (adopted) => assert.deepEqual(await counts(adopted), wanted));
       assert.deepEqual(await counts(db), wanted);
     });
+
+  it('of both tables, each with its own sentinel, shows the same rows', async (t) => {
+    await thereAndBack(t, `${customers(`timestamptz default '9999-01-01+00'`)}
+      create table public.billing_accounts (id uuid primary key default gen_random_uuid(), customer_id uuid not null, tm_delete timestamptz default 'infinity');
+      insert into public.billing_accounts (customer_id) select id from public.customer_customers;
+      create view public.pairs as select c.name from public.customer_customers c join public.billing_accounts a on a.customer_id = c.id
+        where c.tm_delete = '9999-01-01+00' and a.tm_delete = 'infinity'`,
+    async (db) => assert.deepEqual(await db.query('select count(*)::int as n from public.pairs'), [{ n: 20 }]));
+  });
 
   it('over other columns is not touched, and one that is made again has its privileges, options, defaults and comments', async (t) => {
     const state = async (db) => db.query(`select c.relname, c.oid::int as oid, c.relacl::text, c.reloptions, obj_description(c.oid, 'pg_class') as comment,
