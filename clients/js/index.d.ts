@@ -11,7 +11,7 @@ export class ReclaimError extends Error {
   /** Seconds after which it may be tried again, if the server named them. */
   retryAfter?: number;
   /** The id under which operators find the request. */
-  correlationId?: string;
+  correlationId: string;
   /** The whole answer: `details` of malformed fields, `blockers`, `deletion_effective_at`, …. */
   body?: unknown;
 }

@@ -29,6 +29,11 @@ function sleep(seconds, signal) {
   });
 }
 
+/** Node 18 and pages that are not a secure context have no crypto.randomUUID; the id is for logs only. */
+const newId = () =>
+  globalThis.crypto?.randomUUID?.() ??
+  'xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx'.replace(/x/g, () => Math.floor(Math.random() * 16).toString(16));
+
 const networkError = (cause, correlationId) =>
   new ReclaimError('The server could not be reached, or the connection broke off.', { code: 'NETWORK', cause, correlationId });
 
@@ -73,7 +78,7 @@ export function createReclaim({ url, supabase, token, apiKey, customer: usual, r
 
   /** Calls `attempt` with a correlation id until it succeeds or must not be repeated. */
   async function repeat(attempt, { signal, correlationId }, reads) {
-    const id = correlationId ?? globalThis.crypto?.randomUUID?.();
+    const id = correlationId ?? newId();
     for (let tries = 0; ; tries++) {
       signal?.throwIfAborted();
       try {
@@ -135,7 +140,7 @@ export function createReclaim({ url, supabase, token, apiKey, customer: usual, r
       async (id, signal) => {
         const bearer = !apiKey && (await accessToken());
         const headers = {
-          ...(id && { 'x-correlation-id': id }),
+          'x-correlation-id': id,
           ...(apiKey && { 'x-api-key': apiKey }),
           ...(bearer && { authorization: `Bearer ${bearer}` }),
           ...(customer && { 'x-reclaim-customer': customer }),

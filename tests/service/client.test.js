@@ -325,6 +325,16 @@ describe('answers in outages, from a stub', () => {
     await refused(createReclaim({ url: refusing.url, token: 't', customer: 'c' }).export(), { code: 'PROOF_REQUIRED', status: 403 });
   });
 
+  it('has a correlation id without crypto, as in Node 18 and in pages that are not a secure context', async (t) => {
+    const { seen, url: at } = await stub(t, drop);
+    const before = Object.getOwnPropertyDescriptor(globalThis, 'crypto');
+    Object.defineProperty(globalThis, 'crypto', { value: undefined, configurable: true });
+    t.after(() => (before ? Object.defineProperty(globalThis, 'crypto', before) : delete globalThis.crypto));
+    const [first, second] = await Promise.all([1, 2].map(() => refused(createReclaim({ url: at }).requestCode(email), { code: 'NETWORK' })));
+    assert.notEqual(first.correlationId, second.correlationId);
+    assert.ok(seen.some(({ body }) => JSON.parse(body).correlationId === first.correlationId));
+  });
+
   it('sends nothing but what it needs', async (t) => {
     const { seen, url: at } = await stub(t, frozen);
     await createReclaim({ url: at, apiKey: 'k', token: 't' }).unregister({ confirmation_phrase: 'DELETE' }, { correlationId: 'a1b2c3d4-e5f6-4890-abcd-ef1234567890' });
