@@ -261,8 +261,10 @@ static enum err store_nothing(struct code_request *c, struct pg *pg)
 static void answer(struct db_request *db)
 {
     struct code_request *c = code_request_of(db);
+    char body[32];
     counter_add(&asked, 1, c->outcome);
-    reply_json(c->rq, 202, STR("{}"));
+    int len = snprintf(body, sizeof body, "{\"expires_in\":%d}", CODE_LIFE_S);
+    reply_json(c->rq, 202, (struct str){body, (size_t)len});
 }
 
 /* --- using a code --- */

@@ -71,6 +71,9 @@ struct str request_header(const struct request *rq, const char *name);
 struct str request_query(const struct request *rq, const char *name);
 /* The same for free text. ERR_INPUT: an escape is malformed, or the text is not UTF-8 without NUL. */
 enum err request_query_text(const struct request *rq, const char *name, struct str *ret) MUST_CHECK;
+/* The query string without the values of this name, escaped, each value with a '&' behind it; absent when there is none. Only on
+ * the loop's thread, in the handler of a request that was not forwarded. */
+struct str request_query_without(const struct request *rq, const char *name);
 /* A cookie's value; absent when there is none. Only on the loop's thread, in the handler. */
 struct str request_cookie(const struct request *rq, const char *name);
 /* Zeroed memory for the work on a request: freed as soon as the reply is ready, so that a held reply needs little. NULL

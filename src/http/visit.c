@@ -19,6 +19,7 @@
 #define ARENA_FIRST ((size_t)960)
 #define ARENA_MAX ((size_t)8 * 1024 * 1024)
 #define WORK_FIRST ((size_t)1536)
+#define QUERY_MAX ((size_t)16 * 1024)
 
 static const double lateness_bounds[] = {0.001, 0.002, 0.003, 0.004, 0.005, 0.0075, 0.010, 0.015,
                                          0.020, 0.025, 0.030, 0.040, 0.050, 0.100,  0.500};
@@ -72,6 +73,38 @@ struct str request_query(const struct request *rq, const char *name)
 {
     struct str decoded;
     return request_query_text(rq, name, &decoded) == OK ? decoded : raw_query(rq, name);
+}
+
+struct query_copy {
+    struct str without;
+    struct buf *out;
+};
+
+static enum MHD_Result copy_query_value(void *context, enum MHD_ValueKind kind, const char *key, size_t key_len,
+                                        const char *value, size_t value_len)
+{
+    const struct query_copy *copy = context;
+    struct str parts[] = {{key, key_len}, {value, value ? value_len : 0}};
+    (void)kind;
+    if (str_eq(parts[0], copy->without))
+        return MHD_YES;
+    for (size_t i = 0; i < COUNT_OF(parts); i++) {
+        for (size_t at = 0; at < parts[i].len; at++)
+            if (parts[i].at[at] == ' ') /* was a '+' */
+                buf_addz(copy->out, "%20");
+            else
+                buf_add(copy->out, (struct str){parts[i].at + at, 1});
+        buf_addz(copy->out, i ? "&" : "=");
+    }
+    return MHD_YES;
+}
+
+struct str request_query_without(const struct request *rq, const char *name)
+{
+    AUTO(buf) struct buf out = buf_new(QUERY_MAX);
+    struct query_copy copy = {str_of(name), &out};
+    MHD_get_connection_values_n(visit_of(rq)->connection, MHD_GET_ARGUMENT_KIND, copy_query_value, &copy);
+    return out.len && !out.failed ? arena_copy(rq->arena, buf_str(&out)) : (struct str){NULL, 0};
 }
 
 void *request_work(struct request *rq, size_t size)

@@ -1,5 +1,6 @@
 #include "mail/design.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,14 @@ enum err mail_design_new(const struct mail_design_config *config, struct mail_de
     else
         *ret = design;
     return e;
+}
+
+enum err mail_design_link_to(struct mail_design *design, const char *address)
+{
+    char url[128];
+    free(design->public_url);
+    snprintf(url, sizeof url, "http://%s", address);
+    return (design->public_url = strdup(url)) ? OK : ERR_MEMORY;
 }
 
 void mail_design_free(struct mail_design *design)

@@ -36,7 +36,7 @@ struct mail {
     struct buf text, html;              /* the same content twice */
 };
 
-/* How mails look and whose they are; immutable. Their sentences are the section [mail] of web/texts, their HTML the templates
+/* How mails look and whose they are; immutable once mails are written. Their sentences are the section [mail] of web/texts, their HTML the templates
  * of web/templates/mail. */
 struct mail_design;
 struct mail_design_config {
@@ -48,6 +48,8 @@ struct mail_design_config {
 };
 /* ERR_INPUT with a sentence. Texts are copied. */
 enum err mail_design_new(const struct mail_design_config *config, struct mail_design **ret, struct why *why) MUST_CHECK;
+/* Before the first mail, for pages whose address is known only once the server listens: "127.0.0.1:8080". */
+enum err mail_design_link_to(struct mail_design *design, const char *address) MUST_CHECK;
 void mail_design_free(struct mail_design *design);
 /* The language with this tag, or the default. */
 enum language mail_language(const struct mail_design *design, struct str tag);

@@ -8,6 +8,7 @@
 
 #define IDLE_S 900
 #define SAID_S 600 /* how long a page repeats what the last form led to */
+#define TEXT_MAX ((size_t)255)
 
 static void show_public(struct page *p);
 static bool public_gathered(struct page *p);
@@ -49,26 +50,105 @@ void account_keep_session(struct page *p, const char *token, int64_t until_s, co
                   left_s < IDLE_S ? left_s : IDLE_S);
 }
 
-void account_say(struct page *p, const char *form, const char *say, struct str email)
+static struct str kept_text(struct str text)
+{
+    return (struct str){text.at, text.len < TEXT_MAX ? text.len : TEXT_MAX};
+}
+
+static json_t *new_step(const char *form, struct str email)
+{
+    json_t *step = json_pack("{s:s}", "form", form);
+    if (email.at)
+        json_object_set_new(step, "email", json_stringn(email.at, kept_text(email).len));
+    return step;
+}
+
+/* Kept as long as its page counts down. */
+static void keep(struct page *p, json_t *step)
+{
+    int64_t wait_s = json_integer_value(json_object_get(step, "wait_until")) - account_now_s();
+    page_keep(p, "account", step, wait_s > SAID_S ? wait_s : SAID_S);
+}
+
+void account_keep(struct page *p, json_t *step, const char *say)
+{
+    json_object_set_new(step, "say", json_string(say));
+    keep(p, step);
+}
+
+/* The sentence of this page, or that for any page, which asks for the reference. */
+static void set_error(struct page *p, json_t *step)
+{
+    char key[80] = "account.error_";
+    const char *code = json_string_value(json_object_get(page_answer(p), "error"));
+    size_t len = strlen(key);
+    enum text id;
+    for (const char *c = code; c && *c && len + 1 < sizeof key; c++)
+        key[len++] = *c >= 'A' && *c <= 'Z' ? (char)(*c - 'A' + 'a') : *c;
+    key[len] = '\0';
+    if (sentence_find(str_of(key), &id)) {
+        json_object_set_new(step, "error", json_string(code ? code : "other"));
+        json_object_set_new(step, "reference", json_string(p->rq->correlation_id));
+    }
+    json_object_set_new(step, "say", json_string(key + sizeof "account." - 1));
+}
+
+void account_keep_error(struct page *p, json_t *step, const char *button)
 {
     int64_t wait_s = p->rq->reply.status == 429 ? page_retry_after(p) : 0;
-    json_t *said = json_pack("{s:s,s:s}", "form", form, "say", say);
-    if (email.at)
-        json_object_set_new(said, "email", json_stringn(email.at, email.len < 255 ? email.len : 255));
-    if (wait_s > 0)
-        json_object_set_new(said, "wait_until", json_integer(account_now_s() + wait_s));
-    page_keep(p, "account", said, wait_s > SAID_S ? wait_s : SAID_S);
+    set_error(p, step);
+    if (wait_s > 0) {
+        json_object_set_new(step, "wait_until", json_integer(account_now_s() + wait_s));
+        json_object_set_new(step, "waits", json_string(button));
+    }
+    keep(p, step);
+}
+
+void account_say(struct page *p, const char *form, const char *say, struct str email)
+{
+    account_keep(p, new_step(form, email), say);
 }
 
 void account_say_error(struct page *p, const char *form, struct str email)
 {
-    char say[64] = "error_";
-    const char *code = json_string_value(json_object_get(page_answer(p), "error"));
-    size_t len = strlen(say);
-    for (; code && *code && len + 1 < sizeof say; code++)
-        say[len++] = *code >= 'A' && *code <= 'Z' ? (char)(*code - 'A' + 'a') : *code;
-    say[len] = '\0';
-    account_say(p, form, say, email);
+    account_keep_error(p, new_step(form, email), "code");
+}
+
+/* --- the step with a code --- */
+
+void account_begin_code(struct page *p)
+{
+    const json_t *before = page_state(p, "account");
+    page_set(p, "before", before ? json_deep_copy(before) : json_null());
+}
+
+/* What the browser knows of a code for the same address; NULL: nothing. */
+static const json_t *code_before(const struct page *p, const char *form, struct str email)
+{
+    struct str its = {NULL, 0};
+    const json_t *before = json_object_get(p->values, "before");
+    const char *its_form = json_string_value(json_object_get(before, "form"));
+    if (!its_form || strcmp(its_form, form) != 0)
+        return NULL;
+    if (email.at && (json_get_str(before, "email", &its) || !str_eq_nocase(its, kept_text(email))))
+        return NULL;
+    return before;
+}
+
+bool account_must_wait_for_code(const struct page *p, const char *form, struct str email)
+{
+    return json_integer_value(json_object_get(code_before(p, form, email), "resend")) > account_now_s();
+}
+
+json_t *account_code_step(struct page *p, const char *form, struct str email)
+{
+    static const char *const kept[] = {"expires", "resend"};
+    const json_t *before = code_before(p, form, email);
+    json_t *step = new_step(form, email);
+    for (size_t i = 0; i < COUNT_OF(kept); i++)
+        if (json_object_get(before, kept[i]))
+            json_object_set(step, kept[i], json_object_get(before, kept[i]));
+    return step;
 }
 
 void account_end_session(struct page *p)
@@ -81,20 +161,33 @@ void account_end_session(struct page *p)
 
 /* --- GET --- */
 
-/* What the last form led to. */
+/* A code's life counts on the installation's clock, which may have been moved; waits count on the real one. */
+static void set_times(struct page *p, const json_t *said)
+{
+    int64_t now_us = clock_wall_us(), installation_us = clock_installation_us();
+    int64_t expires_us = json_integer_value(json_object_get(said, "expires")) * 1000000;
+    page_set_countdown(p, "wait", json_integer_value(json_object_get(said, "wait_until")) * 1000000, now_us);
+    page_set_countdown(p, "resend", json_integer_value(json_object_get(said, "resend")) * 1000000, now_us);
+    page_set_countdown(p, "life", expires_us, installation_us);
+    page_set(p, "life_over", json_boolean(expires_us && expires_us <= installation_us));
+}
+
+/* What the last form led to. A notice is said once. An address in the query begins again, with that address filled in. */
 static void set_said(struct page *p)
 {
-    char until[28], now[28];
-    json_t *said = page_state(p, "account");
-    int64_t wait_until_s = json_integer_value(json_object_get(said, "wait_until"));
+    struct str email = {NULL, 0};
+    if (request_query_text(p->rq, "email", &email) || email.len > TEXT_MAX)
+        email = STR("");
+    json_t *said = email.at ? NULL : page_state(p, "account");
+    const char *form = json_string_value(json_object_get(said, "form"));
     page_set(p, "said", json_incref(said));
     page_set(p, "email", json_incref(json_object_get(said, "email")));
-    clock_format_us(clock_wall_us(), now);
-    if (wait_until_s > account_now_s()) {
-        clock_format_us(wait_until_s * 1000000, until);
-        page_set_text(p, "wait_until", str_of(until));
-        page_set_text(p, "wait_now", str_of(now));
-    }
+    page_set(p, "waits", json_incref(json_object_get(said, "waits")));
+    if (email.at)
+        page_set_text(p, "email", str_trim(email));
+    if (form && strcmp(form, "notice") == 0)
+        page_forget(p, "account");
+    set_times(p, said);
 }
 
 /* 1. On the loop. */
@@ -181,6 +274,8 @@ static bool show_customer(struct page *p, const json_t *customer)
         return write_page(p, "account-member", TEXT_ACCOUNT_MEMBER_TITLE);
     }
     p->customer = id;
+    page_set(p, "paused", json_boolean(json_is_true(json_object_get(customer, "deletion_paused"))));
+    page_use_language(p, json_object_get(customer, "language"));
     struct page_read reads[] = {
         {.name = "participants", .path = STR("/v1/erasure/participants")},
         {.name = "customer", .path = arena_printf(p->rq->arena, "/v1/customers/%s", id)},

@@ -20,11 +20,20 @@ struct account *account_begin(struct page *p) MUST_CHECK;
 void account_keep_session(struct page *p, const char *token, int64_t until_s, const char *customer);
 /* Signs the browser out because of the endpoint's 401, and has the next page say why. */
 void account_end_session(struct page *p);
-/* What the next page says: `form` names the part of the page it belongs to, `say` the sentence account.SAY; the rest may be
- * absent. After a 429 the page counts down. */
+/* What the next page says: `form` names the part of the page it belongs to, `say` the sentence account.SAY; the address may be
+ * absent. */
 void account_say(struct page *p, const char *form, const char *say, struct str email);
-/* The same with the code of the endpoint's error: account.error_CODE, in lower case. */
+/* The same with the endpoint's error: account.error_CODE in lower case, or error.CODE. After a 429 the page counts down, and the
+ * button that was used waits. */
 void account_say_error(struct page *p, const char *form, struct str email);
+
+/* The step with a field for a mailed code. What the last step knew of the code stays: its life, and when another may be asked
+ * for. Call account_begin_code() on the loop, and one of the others for the answer. */
+void account_begin_code(struct page *p);
+bool account_must_wait_for_code(const struct page *p, const char *form, struct str email);
+json_t *account_code_step(struct page *p, const char *form, struct str email); /* for account_keep() */
+void account_keep(struct page *p, json_t *step, const char *say);
+void account_keep_error(struct page *p, json_t *step, const char *button); /* "send" or "code": which one waits */
 
 int64_t account_now_s(void);
 

@@ -5,6 +5,8 @@
 #include "pages/account.h"
 
 #define NO_EMAIL ((struct str){NULL, 0})
+#define RESEND_S 60
+#define TYPED_MAX ((size_t)40)
 
 static bool back(struct page *p)
 {
@@ -33,19 +35,31 @@ static struct str typed_email(const struct page *p)
     return email.at ? email : STR("");
 }
 
+/* A wrong code stays in its field. */
+static void keep_typed(json_t *step, struct str code)
+{
+    if (code.at && code.len <= TYPED_MAX)
+        json_object_set_new(step, "typed", json_stringn(code.at, code.len));
+}
+
 static bool signed_in(struct page *p)
 {
     json_t *answer = page_answer(p);
     const char *token = json_string_value(json_object_get(answer, "token"));
-    const char *form = form_get(&p->form, "code").at ? "code" : "password";
+    struct str code = page_field(p, "code");
     if (p->rq->reply.status == 200 && token) {
         account_keep_session(p, token, account_now_s() + json_integer_value(json_object_get(answer, "expires_in")),
                              NULL);
         page_forget(p, "account");
-    } else if (p->rq->reply.status == 401 && strcmp(form, "code") == 0) {
-        account_say(p, form, "error_wrong_code", typed_email(p));
+    } else if (code.at) {
+        json_t *step = account_code_step(p, "code", typed_email(p));
+        keep_typed(step, code);
+        if (p->rq->reply.status == 401)
+            account_keep(p, step, "error_wrong_code");
+        else
+            account_keep_error(p, step, "code");
     } else {
-        account_say_error(p, form, typed_email(p));
+        account_say_error(p, "password", typed_email(p));
     }
     return back(p);
 }
@@ -56,6 +70,7 @@ void account_form_sign_in(struct request *rq)
     struct page *p = page_begin_form(rq);
     if (!p)
         return;
+    account_begin_code(p);
     struct str email = typed_email(p), code = page_field(p, "code"), password = form_get(&p->form, "password");
     struct str body = code.at ? page_json(p, "{s:s%,s:s%}", "email", email.at, email.len, "code", code.at, code.len)
                               : page_json(p, "{s:s%,s:s%}", "email", email.at, email.len, "password",
@@ -63,12 +78,51 @@ void account_form_sign_in(struct request *rq)
     page_ask(p, &(struct forward){.method = METHOD_POST, .path = STR("/auth/login"), .body = body}, signed_in);
 }
 
+/* --- asking for a code, to sign in or as a proof --- */
+
+static void keep_sent(struct page *p, const char *form, struct str email)
+{
+    json_t *step = account_code_step(p, form, email);
+    int64_t life_s = json_integer_value(json_object_get(page_answer(p), "expires_in"));
+    if (life_s)
+        json_object_set_new(step, "expires", json_integer(clock_installation_us() / 1000000 + life_s));
+    json_object_set_new(step, "resend", json_integer(account_now_s() + RESEND_S));
+    account_keep(p, step, "code_sent");
+}
+
+/* A code that was asked for in another browser; a mail's link may have brought it along. */
+static bool expects_code(struct page *p, const char *form, struct str email)
+{
+    struct str code = page_field(p, "code");
+    if (!code.len && !page_field(p, "have").len)
+        return false;
+    json_t *step = account_code_step(p, form, email);
+    keep_typed(step, code);
+    account_keep(p, step, "code_elsewhere");
+    page_go(p, "/account");
+    return true;
+}
+
+/* Whoever asks again too soon gets the first mail and no other: the wait is the page's own, and spares the limit. */
+static bool is_too_soon(struct page *p, const char *form, struct str email)
+{
+    if (!account_must_wait_for_code(p, form, email))
+        return false;
+    account_keep(p, account_code_step(p, form, email), "error_too_soon");
+    page_go(p, "/account");
+    return true;
+}
+
+/* From the step with the code's field a refusal leads back to it: the code that was mailed before still counts. */
 static bool code_asked(struct page *p)
 {
+    struct str email = typed_email(p);
     if (p->rq->reply.status == 202)
-        account_say(p, "code", "code_sent", typed_email(p));
+        keep_sent(p, "code", email);
+    else if (page_field(p, "again").len)
+        account_keep_error(p, account_code_step(p, "code", email), "send");
     else
-        account_say_error(p, "mail", typed_email(p));
+        account_say_error(p, "mail", email);
     return back(p);
 }
 
@@ -78,11 +132,13 @@ void account_form_code(struct request *rq)
     if (!p)
         return;
     struct str email = typed_email(p);
-    page_ask(p,
-             &(struct forward){.method = METHOD_POST,
-                               .path = STR("/auth/code"),
-                               .body = page_json(p, "{s:s%}", "email", email.at, email.len)},
-             code_asked);
+    account_begin_code(p);
+    if (!expects_code(p, "code", email) && !is_too_soon(p, "code", email))
+        page_ask(p,
+                 &(struct forward){.method = METHOD_POST,
+                                   .path = STR("/auth/code"),
+                                   .body = page_json(p, "{s:s%}", "email", email.at, email.len)},
+                 code_asked);
 }
 
 /* Forgets a code that was asked for. */
@@ -116,12 +172,21 @@ static const char *customer_of_form(const struct page *p)
     return customer.at && str_is_uuid(customer) ? customer.at : NULL;
 }
 
+static void keep_wrong_proof(struct page *p)
+{
+    json_t *step = account_code_step(p, "proof", NO_EMAIL);
+    keep_typed(step, page_field(p, "code"));
+    account_keep_error(p, step, "code");
+}
+
 static bool deletion_answered(struct page *p)
 {
     if (p->rq->reply.status == 401)
         account_end_session(p);
     else if (p->rq->reply.status == 200)
         page_forget(p, "account");
+    else if (page_field(p, "code").at)
+        keep_wrong_proof(p);
     else
         account_say_error(p, "proof", NO_EMAIL);
     return back(p);
@@ -133,6 +198,7 @@ void account_form_delete(struct request *rq)
     struct page *p = begin_signed_in(rq, &a);
     if (!p)
         return;
+    account_begin_code(p);
     struct str password = form_get(&p->form, "password"), phrase = page_field(p, "confirmation_phrase"),
                code = page_field(p, "code");
     struct str proof = password.at ? password : phrase.at ? phrase : code;
@@ -149,9 +215,9 @@ void account_form_delete(struct request *rq)
 static bool proof_code_asked(struct page *p)
 {
     if (p->rq->reply.status == 202)
-        account_say(p, "proof", "code_sent", NO_EMAIL);
+        keep_sent(p, "proof", NO_EMAIL);
     else
-        account_say_error(p, "proof", NO_EMAIL);
+        account_keep_error(p, account_code_step(p, "proof", NO_EMAIL), "send");
     return back(p);
 }
 
@@ -175,7 +241,10 @@ void account_form_delete_code(struct request *rq)
 {
     const struct account *a;
     struct page *p = begin_signed_in(rq, &a);
-    if (p)
+    if (!p)
+        return;
+    account_begin_code(p);
+    if (!expects_code(p, "proof", NO_EMAIL) && !is_too_soon(p, "proof", NO_EMAIL))
         page_ask(p, &(struct forward){.method = METHOD_GET, .path = STR("/auth/session"), .bearer = a->token},
                  address_known);
 }

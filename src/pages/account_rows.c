@@ -97,6 +97,7 @@ void account_set_public(struct page *p, const json_t *participants)
     const json_t *grace = json_object_get(participants, "grace_seconds");
     account_set_duration(p, "grace", grace ? json_integer_value(grace) : p->pages->config.grace_ms / 1000);
     account_set_duration(p, "backups", p->pages->config.backup_retention_ms / 1000);
+    account_set_duration(p, "audit", p->pages->config.audit_retention_ms / 1000);
     page_set(p, "has_backups", json_boolean(p->pages->config.backup_retention_ms >= 1000));
 }
 
@@ -179,5 +180,9 @@ void account_set_countdown(struct page *p, const json_t *customer, const char *n
     page_set(p, "is_due", json_boolean(left_s == 0));
     page_set(p, "passed_s", json_integer(now_us > since_us ? (now_us - since_us) / 1000000 : 0));
     page_set(p, "whole_s", json_integer(until_us > since_us ? (until_us - since_us) / 1000000 : 1));
-    page_set(p, "stopped", layers_of(customer, since_us));
+    json_t *stopped = layers_of(customer, since_us);
+    page_set(p, "stopped", stopped);
+    for (size_t i = 0; i < json_array_size(stopped); i++)
+        if (!json_is_true(json_object_get(json_array_get(stopped, i), "applied")))
+            page_set(p, "stopping", json_true());
 }

@@ -8,5 +8,7 @@
  * contrast of at least 4.5:1: colours are made darker or lighter until they do; *ret_adjusted tells whether the accent itself
  * had to change. ERR_INPUT when it is no #rrggbb. */
 enum err brand_write_css(struct str color, struct buf *out, bool *ret_adjusted) MUST_CHECK;
+/* A square in the accent, as SVG, for the browser's tab. */
+enum err brand_write_icon(struct str color, struct buf *out) MUST_CHECK;
 
 #endif

@@ -33,7 +33,19 @@ static enum language language_of(struct page *p)
     struct str kept = cookie_read(p, "lang");
     if (kept.at && !language_parse(kept, &language))
         return language;
-    return language_choose(request_header(p->rq, "Accept-Language"), p->pages->config.language);
+    if (!language_asked(request_header(p->rq, "Accept-Language"), &language))
+        return language;
+    p->guesses_language = true;
+    return p->pages->config.language;
+}
+
+void page_use_language(struct page *p, const json_t *tag)
+{
+    enum language language;
+    if (!p->guesses_language || !json_is_string(tag) || language_parse(str_of(json_string_value(tag)), &language))
+        return;
+    p->reader.language = language;
+    page_set_text(p, "lang", str_of(language_tag(language)));
 }
 
 /* 32 hex digits that bind this browser's forms; made on its first visit. */
@@ -66,6 +78,18 @@ static void set_clock(struct page *p)
     page_set_text(p, "now", str_of(now));
 }
 
+/* Where a link of this page may lead to, so that it is there again. The address of a form takes no GET: its page does. What
+ * begins with two slashes, or a slash and a backslash, would be another host. */
+static struct str own_path(const struct page *p)
+{
+    struct str path = p->rq->path;
+    bool form = p->rq->method != METHOD_GET && p->rq->method != METHOD_HEAD;
+    if (path.len < 2 || path.at[0] != '/' || path.at[1] == '/' || path.at[1] == '\\')
+        return STR("/");
+    const char *slash = form ? memchr(path.at + 1, '/', path.len - 1) : NULL;
+    return slash ? (struct str){path.at, (size_t)(slash - path.at)} : path;
+}
+
 /* What every template may use. */
 static void set_common(struct page *p)
 {
@@ -76,7 +100,8 @@ static void set_common(struct page *p)
     page_set_text(p, "logo", str_of(asset_address("logo.svg") ? asset_address("logo.svg") : asset_address("logo.png")));
     page_set_text(p, "lang", str_of(language_tag(p->reader.language)));
     page_set_text(p, "form_token", str_of(token));
-    page_set_text(p, "path", p->rq->path);
+    page_set_text(p, "path", own_path(p));
+    page_set_text(p, "query", request_query_without(p->rq, "lang"));
     page_set_text(p, "reference", str_of(p->rq->correlation_id));
     page_set_text(p, "signup_url", str_of(c->signup_url));
     page_set(p, "demo", json_boolean(c->demo));

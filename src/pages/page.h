@@ -41,6 +41,7 @@ struct page {
     char visitor[33]; /* binds form tokens to this browser */
     bool new_visitor;
     bool keeps_language;          /* the reader chose it by a link */
+    bool guesses_language;        /* the reader asked for none that is here */
     const char *customer;         /* for X-Reclaim-Customer of what page_gather() reads; NULL: none */
     void *own;                    /* what the page itself needs until it is written */
     struct reply_header *cookies; /* set before the endpoint was asked, which begins a reply of its own */
@@ -58,6 +59,12 @@ struct str page_field(const struct page *p, const char *name); /* of the form, t
 /* Values for the template. Take the reference over, as json_object_set_new() does. */
 void page_set(struct page *p, const char *name, json_t *value);
 void page_set_text(struct page *p, const char *name, struct str text); /* absent: null */
+
+/* The language of the reader's customer, "de": used when the browser asked for none that is here. */
+void page_use_language(struct page *p, const json_t *tag);
+
+/* countdown.c: {until, now, left} for <reclaim-countdown>; not set once the time is over. */
+void page_set_countdown(struct page *p, const char *name, int64_t until_us, int64_t now_us);
 
 /* JSON for a request's body, by jansson's json_pack(); in the request's arena. Absent when out of memory. */
 struct str page_json(struct page *p, const char *format, ...) MUST_CHECK;

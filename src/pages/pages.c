@@ -58,7 +58,11 @@ static enum err add_colors(const struct pages_config *config, struct why *why)
     if (adjusted)
         log_warn("RECLAIM_BRAND_COLOR was made darker: white text on it would be hard to read",
                  F_STR("color", config->brand_color));
-    return asset_add("brand.css", "text/css; charset=utf-8", buf_str(&css), why);
+    AUTO(buf) struct buf icon = buf_new(4096);
+    enum err e = brand_write_icon(str_of(config->brand_color), &icon);
+    if (!e)
+        e = asset_add("icon.svg", "image/svg+xml", buf_str(&icon), why);
+    return e ? e : asset_add("brand.css", "text/css; charset=utf-8", buf_str(&css), why);
 }
 
 static enum err add_logo(const struct pages_config *config, struct why *why)
@@ -114,6 +118,8 @@ void pages_refuse(struct request *rq, int status)
     struct page *p = status == 404 || status == 405 || status == 413 ? page_new(rq) : NULL;
     if (p && status == 413)
         page_write(p, "too-large", TEXT_PAGE_TOO_LARGE_TITLE, status);
+    else if (p && status == 405)
+        page_write(p, "wrong-method", TEXT_PAGE_WRONG_METHOD_TITLE, status);
     else if (p)
         page_write(p, "not-found", TEXT_PAGE_NOT_FOUND_TITLE, status);
 }

@@ -15,7 +15,7 @@ struct pages_config {
     const struct sentences *sentences; /* must outlive the pages */
     const char *texts_folder;          /* whose templates/NAME.html replace those built in; NULL: none */
     bool demo, uniform, probe_off, has_mailbox, six_digits;
-    int64_t grace_ms, backup_retention_ms;
+    int64_t grace_ms, backup_retention_ms, audit_retention_ms;
 };
 
 struct pages {

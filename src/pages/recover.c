@@ -2,7 +2,6 @@
  *
  * Address → what the probe found → a mailed code → deleted. What one step knows for the next is in a sealed cookie:
  *   {"step":"found","email":…,"found":"verified","sent":…,"expires":…,"resend":…,"typed":…,"error":…,"wait":…,"waits":"send","reference":…} */
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 
@@ -245,19 +244,6 @@ static bool code_checked(struct page *p)
 
 /* --- the page --- */
 
-/* "4:12", and the instants that a countdown needs. */
-static void set_countdown(struct page *p, const char *name, int64_t until_us, int64_t now_us)
-{
-    char until[25], now[25], left[24];
-    int64_t seconds = until_us > now_us ? (until_us - now_us + 999999) / 1000000 : 0;
-    if (!seconds)
-        return;
-    clock_format_ms(until_us, until);
-    clock_format_ms(now_us, now);
-    snprintf(left, sizeof left, "%lld:%02lld", (long long)seconds / 60, (long long)seconds % 60);
-    page_set(p, name, json_pack("{s:s,s:s,s:s}", "until", until, "now", now, "left", left));
-}
-
 /* Microseconds since 1970 of the API's times, which are in UTC; 0 for what is none. */
 static int64_t parse_time(const json_t *text)
 {
@@ -269,10 +255,11 @@ static int64_t parse_time(const json_t *text)
 /* The code's life counts on the installation's clock, which may have been moved; waits count on the real one. */
 static void set_times(struct page *p, const json_t *state)
 {
-    int64_t now_us = clock_wall_us(), installation_us = parse_time(json_object_get(p->values, "now"));
-    set_countdown(p, "life", parse_time(json_object_get(state, "expires")), installation_us ? installation_us : now_us);
-    set_countdown(p, "resend", json_integer_value(json_object_get(state, "resend")) * 1000000, now_us);
-    set_countdown(p, "wait", json_integer_value(json_object_get(state, "wait")) * 1000000, now_us);
+    int64_t now_us = clock_wall_us(), expires_us = parse_time(json_object_get(state, "expires"));
+    page_set_countdown(p, "life", expires_us, clock_installation_us());
+    page_set(p, "life_over", json_boolean(expires_us && expires_us <= clock_installation_us()));
+    page_set_countdown(p, "resend", json_integer_value(json_object_get(state, "resend")) * 1000000, now_us);
+    page_set_countdown(p, "wait", json_integer_value(json_object_get(state, "wait")) * 1000000, now_us);
 }
 
 static bool is_one_of(const json_t *value, const char *const *words)

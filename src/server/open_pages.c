@@ -21,6 +21,7 @@ enum err open_pages(const struct settings *s, bool demo, const struct server_key
                                             .has_mailbox = settings_shows_mailbox(s, demo),
                                             .six_digits = s->contract == CONTRACT_REGISTRATION_RECOVERY,
                                             .grace_ms = s->grace_ms,
-                                            .backup_retention_ms = s->backup_retention_ms},
+                                            .backup_retention_ms = s->backup_retention_ms,
+                                            .audit_retention_ms = s->audit_retention_ms},
                      ret, why);
 }

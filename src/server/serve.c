@@ -406,6 +406,9 @@ static enum err listen_all(struct app *app, struct why *why)
     const struct server_config ops = listener_ops(s, &app->ops_router, policy);
     if ((e = server_start(&public, &app->public, why)))
         return e;
+    if (app->demo && s->pages && !s->public_url &&
+        (e = mail_design_link_to(app->mail_design, server_address(app->public))))
+        return why_set(why, e, "no memory for the mails' design");
     instance_init(&app->routes.console.instance, server_address(app->public));
     gauge_source(&connections, read_connections, app->public);
     gauge_source(&held, read_held, app->public);

@@ -194,7 +194,8 @@ const struct setting settings_rows[] = {
 
     {PAGES, ROW("PAGES", switch, pages, bool), .standard = "on",
      .help = "Serve the pages for people: `/`, `/recover`, `/account`, `/admin`, `/docs`."},
-    {PAGES, ROW("PUBLIC_URL", http_url, public_url, const char *), .standard_words = "none",
+    {PAGES, ROW("PUBLIC_URL", http_url, public_url, const char *),
+     .standard_words = "none; with `--demo` the address that it listens on",
      .help = "Where people reach this server, for links in mails: https://account.example.com. With https cookies are "
              "sent over https only."},
     {PAGES, ROW("SIGNUP_URL", http_url, signup_url, const char *), .standard_words = "none",

@@ -3,16 +3,26 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/defs.h"
 #include "base/digest.h"
 
 #define CONTRAST 4.5
+#define EDGE 1.5
 
 struct color {
     double red, green, blue; /* 0 to 255 */
 };
 
-static const struct color white = {255, 255, 255}, black = {17, 20, 28}, light_card = {255, 255, 255},
-                          dark_card = {24, 26, 32};
+static const struct color white = {255, 255, 255}, black = {17, 20, 28};
+
+/* What links stand on, in web/base.css and in mails: the page, cards, fills and notes. */
+static const struct color light_backgrounds[] = {{255, 255, 255},
+                                                 {245, 246, 248},
+                                                 {229, 244, 235},
+                                                 {248, 239, 226},
+                                                 {251, 233, 231}},
+                          dark_backgrounds[] = {{24, 26, 32}, {15, 16, 20}, {32, 35, 43},
+                                                {21, 48, 31}, {51, 38, 15}, {57, 26, 24}};
 
 /* WCAG 2: relative luminance. */
 static double channel(double value)
@@ -43,11 +53,19 @@ static struct color rounded(struct color c)
     return (struct color){round(c.red), round(c.green), round(c.blue)};
 }
 
-/* The nearest colour on the way to black or white that can be read on this background. */
-static struct color readable_on(struct color c, struct color background)
+static bool is_readable(struct color c, const struct color *backgrounds, size_t count)
 {
-    struct color goal = luminance(background) > 0.4 ? (struct color){0, 0, 0} : white, now = c;
-    for (int step = 1; contrast(now, background) < CONTRAST && step <= 50; step++)
+    for (size_t i = 0; i < count; i++)
+        if (contrast(c, backgrounds[i]) < CONTRAST)
+            return false;
+    return true;
+}
+
+/* The nearest colour on the way to black or white that can be read on these backgrounds. */
+static struct color readable_on(struct color c, const struct color *backgrounds, size_t count)
+{
+    struct color goal = luminance(backgrounds[0]) > 0.4 ? (struct color){0, 0, 0} : white, now = c;
+    for (int step = 1; !is_readable(now, backgrounds, count) && step <= 50; step++)
         now = rounded(towards(c, goal, step / 50.0));
     return now;
 }
@@ -68,11 +86,16 @@ enum err brand_colors(struct str color, struct brand_colors *ret)
     if (contrast(brand, white) < CONTRAST && contrast(brand, black) >= CONTRAST)
         text = black;
     else
-        accent = readable_on(brand, white);
+        accent = readable_on(brand, &white, 1);
     ret->adjusted = accent.red != brand.red || accent.green != brand.green || accent.blue != brand.blue;
     write(ret->accent, accent);
     write(ret->on_accent, text);
-    write(ret->link_light, readable_on(brand, light_card));
-    write(ret->link_dark, readable_on(brand, dark_card));
+    struct color link_light = readable_on(brand, light_backgrounds, COUNT_OF(light_backgrounds));
+    struct color link_dark = readable_on(brand, dark_backgrounds, COUNT_OF(dark_backgrounds));
+    write(ret->link_light, link_light);
+    write(ret->link_dark, link_dark);
+    /* A button in nearly the colour of its card has an edge that can be seen. */
+    write(ret->edge_light, contrast(accent, light_backgrounds[0]) < EDGE ? link_light : accent);
+    write(ret->edge_dark, contrast(accent, dark_backgrounds[0]) < EDGE ? link_dark : accent);
     return OK;
 }

@@ -7,7 +7,8 @@
 struct brand_colors { /* each as "#2f5bea" */
     char accent[8], on_accent[8];
     char link_light[8], link_dark[8];
-    bool adjusted; /* the accent itself had to change */
+    char edge_light[8], edge_dark[8]; /* of what is filled with the accent */
+    bool adjusted;                    /* the accent itself had to change */
 };
 
 /* Text on the accent and links have a contrast of at least 4.5:1: colours are made darker or lighter until they do. ERR_INPUT

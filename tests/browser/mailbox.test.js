@@ -2,34 +2,20 @@
 
 import assert from 'node:assert/strict';
 import { mkdirSync } from 'node:fs';
-import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
+import { asAdmin, jwtSecret } from '../service/lib/customers.js';
 import { serve } from '../service/lib/reclaim.js';
 import { Stage, until } from '../service/lib/stage.js';
-import { accessibilityOf, fetchPage, look, newReader, openBrowser, originOf, watched } from './lib/browser.js';
+import { accessibilityOf, fetchPage, glance, look, newReader, openBrowser, originOf, watched } from './lib/browser.js';
 
 const stage = new Stage();
 const screenshots = join(new URL('.', import.meta.url).pathname, '../../build/screenshots');
 let server, browser;
 
-// Mails name the address of the pages, so it has to be known before the start.
-const freePort = () =>
-  new Promise((resolve) => {
-    const listener = createServer();
-    listener.listen(0, '127.0.0.1', () => {
-      const { port } = listener.address();
-      listener.close(() => resolve(port));
-    });
-  });
-
 before(async () => {
-  const port = await freePort();
-  server = await serve(stage, {
-    args: ['--demo'],
-    env: { RECLAIM_LISTEN: `127.0.0.1:${port}`, RECLAIM_PUBLIC_URL: `http://127.0.0.1:${port}/`, RECLAIM_BRAND_NAME: 'Fern & Söhne' },
-  });
+  server = await serve(stage, { args: ['--demo'], env: { RECLAIM_BRAND_NAME: 'Fern & Söhne', RECLAIM_REMINDERS: '1d', RECLAIM_JWT_SECRET: jwtSecret } });
   browser = await openBrowser(stage);
 });
 after(() => stage.end());
@@ -87,9 +73,10 @@ describe('the mailbox of a demonstration', () => {
     await page.waitForURL(`**/mailbox/${newest.id}`);
     await tabTo(`/mailbox/${newest.id}/html`);
     await page.waitForURL('**/html');
-    const link = `${originOf(server)}/recover#${codeIn(newest)}`;
-    await tabTo(link);
-    await page.waitForURL(link);
+    await tabTo(`${originOf(server)}/recover#${codeIn(newest)}`);
+    await page.waitForURL(`${originOf(server)}/recover`); // the code is taken out of the address
+    assert.ok(await page.getByText('Wir haben den Code aus Ihrer Mail').isVisible());
+    assert.equal(await page.locator('[name=code]').inputValue(), codeIn(newest), 'and kept');
   });
 
   it('is read with scripts off', async () => {
@@ -125,14 +112,14 @@ describe('the mailbox of a demonstration', () => {
 });
 
 describe('a mail', () => {
-  const people = [['ada', 'en'], ['ben', 'de']];
+  const signIn = async (email) => ({ authorization: `Bearer ${(await post('/auth/login', { email, password: 'demo-password' })).token}` });
+  const idOf = async (headers) => (await (await fetchPage(server, '/auth/session', { headers })).json()).customers[0].id;
 
   before(async () => {
-    for (const [name, language] of people) {
+    for (const [name, language] of [['ada', 'en'], ['ben', 'de']]) {
       const email = `${name}@example.com`;
       await post('/auth/code', { email }, { 'accept-language': language });
-      const { token } = await post('/auth/login', { email, password: 'demo-password' });
-      const headers = { authorization: `Bearer ${token}`, 'accept-language': language };
+      const headers = { ...(await signIn(email)), 'accept-language': language };
       await post('/auth/unregister', { password: 'demo-password' }, headers);
       await mailTo(email, language === 'de' ? 'Ihr Konto wird gelöscht' : 'Your account will be deleted');
       await post('/auth/unregister', undefined, headers, 'DELETE');
@@ -140,17 +127,18 @@ describe('a mail', () => {
     }
   });
 
-  it('is as readable as a page, light and dark, narrow and wide, in both languages', async () => {
+  /** Looks at each mail whose subject was not seen yet; returns the subjects. */
+  const lookAtMails = async (those) => {
     mkdirSync(screenshots, { recursive: true });
     const page = await (await browser.newContext({ javaScriptEnabled: true })).newPage();
     const problems = [];
     const seen = new Set();
-    for (const { id, html, subject, text } of await mails()) {
+    for (const { id, html, subject, text } of those) {
       if (seen.has(subject)) continue;
       seen.add(subject);
       assert.ok(html.includes('Fern &amp; Söhne'), subject);
       await page.setContent(html);
-      const name = `mail-${/<html lang="(..)"/.exec(html)[1]}-${subject.replaceAll(/[^a-z]+/gi, '-').toLowerCase()}`;
+      const name = `mail-${/<html lang="(..)"/.exec(html)[1]}-${subject.replaceAll(/[^a-z]+/gi, '-').toLowerCase()}${html.includes('href') ? '' : '-without-link'}`;
       for (const colorScheme of ['light', 'dark']) {
         for (const width of [360, 700]) {
           await page.emulateMedia({ colorScheme });
@@ -165,6 +153,59 @@ describe('a mail', () => {
       for (const line of text.split('\r\n').filter((one) => one && !one.includes('http'))) assert.ok(said.includes(line.trim()), `${subject}: ${line}`);
     }
     assert.deepEqual(problems, []);
-    assert.equal(seen.size, 8);
+    return seen;
+  };
+
+  it('is as readable as a page, light and dark, narrow and wide, in both languages', async () => {
+    assert.equal((await lookAtMails(await mails())).size, 8);
+  });
+
+  it('links to the page it speaks of, with the code filled in, in a demonstration as it starts', async () => {
+    const [code, notice] = [await mailTo('ada@example.com', 'Your sign-in code'), await mailTo('ada@example.com', 'Your account is active again')];
+    assert.ok(code.html.includes(`href="${originOf(server)}/account#${codeIn(code)}"`), code.html);
+    assert.ok(notice.html.includes(`href="${originOf(server)}/account"`), notice.html);
+    const page = await newReader(browser, server);
+    await page.goto(`/mailbox/${code.id}`);
+    await page.locator('.text a').click();
+    await page.waitForURL(`${originOf(server)}/account`);
+    assert.equal(await page.locator('[name=code]').inputValue(), codeIn(code));
+    watched(page);
+  });
+
+  it('has no link where the server has no pages', async () => {
+    const bare = await serve(stage, { args: ['--demo'], env: { RECLAIM_BRAND_NAME: 'Fern & Söhne', RECLAIM_PAGES: 'off' } });
+    const askBare = (path, options) => fetchPage(bare, path, options);
+    await askBare('/auth/code', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"email":"ada@example.com"}' });
+    const those = await until('the mail', async () => {
+      const { items } = await (await askBare('/mailbox.json')).json();
+      return items.length > 0 && items;
+    });
+    assert.doesNotMatch(those[0].text, /http|filled in/);
+    assert.doesNotMatch(those[0].html, /href|filled in/);
+    await lookAtMails(those);
+  });
+
+  it('about an administrator’s freeze, a new date, the last days and the end says what can be done', async () => {
+    const [admin, cleo, dario] = [asAdmin(), await signIn('cleo@example.com'), await signIn('dario@example.com')];
+    const darios = await idOf(dario);
+    const clock = (advance) => post('/v1/sandbox/clock', { advance }, admin);
+    await post(`/v1/customers/${darios}/freeze`, {}, admin);
+    const byAdmin = await mailTo('dario@example.com', 'Your account will be deleted');
+    assert.match(byAdmin.text, /Your account was frozen[^]*An administrator froze it/);
+    assert.doesNotMatch(byAdmin.html, /href/);
+    await post('/auth/unregister', { password: 'demo-password' }, { ...cleo, 'accept-language': 'de' });
+    await clock('29d');
+    const reminder = await mailTo('cleo@example.com', 'Ihr Konto wird bald gelöscht');
+    await post(`/v1/customers/${darios}/hold`, { reason: 'test' }, admin);
+    await clock('1d');
+    const last = await mailTo('cleo@example.com', 'Ihr Konto wurde gelöscht');
+    assert.deepEqual((await mails()).filter(({ to }) => to === 'cleo@example.com').map(({ subject }) => subject), [last.subject], 'earlier mails went with the account');
+    await post(`/v1/customers/${darios}/hold`, undefined, admin, 'DELETE');
+    const moved = await mailTo('dario@example.com', 'Your account has a new deletion date');
+    await lookAtMails([byAdmin, reminder, last, moved]);
+    const page = await newReader(browser, server);
+    await page.goto('/recover');
+    assert.match(await page.locator('.sandbox').innerText(), /^The clock of this installation was moved\. Here it is/);
+    await glance(page, 'clock-moved');
   });
 });

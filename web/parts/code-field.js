@@ -1,6 +1,9 @@
 // <reclaim-code symbols="8"> around the input for a mailed code: letters become capitals and the hyphen comes by itself.
 // What a mail's link has behind the "#" is filled in, and taken out of the address bar. Around a hidden input it only
-// keeps that code, and shows the element with data-kept.
+// keeps that code, shows the element with data-kept, and puts the focus into the form's field for the address.
+const isCode = (text) => /^([a-z0-9]{4}-?[a-z0-9]{4}|[0-9]{6})$/i.test(text);
+const hideCode = () => history.replaceState(null, "", location.pathname + location.search);
+
 class CodeField extends HTMLElement {
   connectedCallback() {
     this.input = this.querySelector("input");
@@ -16,12 +19,13 @@ class CodeField extends HTMLElement {
 
   take = () => {
     const code = location.hash.slice(1);
-    if (!/^([a-z0-9]{4}-?[a-z0-9]{4}|[0-9]{6})$/i.test(code)) return;
-    history.replaceState(null, "", location.pathname + location.search);
+    if (!isCode(code)) return;
+    hideCode();
     this.input.value = code;
     const kept = this.querySelector("[data-kept]");
-    if (kept) kept.hidden = false;
-    else this.tidy();
+    if (!kept) return this.tidy();
+    kept.hidden = false;
+    this.closest("form").querySelector("input[type=email]")?.focus();
   };
 
   shape(text) {
@@ -42,3 +46,8 @@ class CodeField extends HTMLElement {
 }
 
 customElements.define("reclaim-code", CodeField);
+
+// A page without such a field has no use for the code.
+const drop = () => !document.querySelector("reclaim-code") && isCode(location.hash.slice(1)) && hideCode();
+addEventListener("hashchange", drop);
+drop();

@@ -1,8 +1,9 @@
 // <reclaim-countdown until="…" now="…"> holds what the server rendered and keeps it true.
 //
-// Elements with data-unit="days|hours|minutes|seconds" inside get one number each; without any, its text becomes "4:12". It
-// changes once a minute until the last ten minutes, then every second. `now` is the server's time: the reader's clock may
-// be wrong. When it ends, an event `ended` fires, and an element named by data-enables can be used.
+// Elements with data-unit="days|hours|minutes|seconds" inside get one number each, and the element behind it the word in its
+// data-one or data-other. Without any, its text becomes "4:12", and above ten minutes the attribute `minutes`, `hours` or
+// `days` with {n} filled in: "about 11 min". It changes once a minute until the last ten minutes, then every second. `now` is the
+// server's time: the reader's clock may be wrong.
 class Countdown extends HTMLElement {
   connectedCallback() {
     const until = Date.parse(this.getAttribute("until"));
@@ -20,7 +21,7 @@ class Countdown extends HTMLElement {
   tick() {
     const left = Math.max(0, Math.ceil((this.until - Date.now()) / 1000));
     this.show(left);
-    if (left === 0) return this.end();
+    if (left === 0) return;
     const pause = left > 600 ? ((left - 1) % 60) + 1 : 1;
     this.timer = setTimeout(() => this.tick(), pause * 1000);
   }
@@ -28,14 +29,20 @@ class Countdown extends HTMLElement {
   show(left) {
     const units = this.querySelectorAll("[data-unit]");
     const parts = { days: Math.floor(left / 86400), hours: Math.floor(left / 3600) % 24, minutes: Math.floor(left / 60) % 60, seconds: left % 60 };
-    for (const unit of units) unit.textContent = parts[unit.dataset.unit];
-    if (units.length === 0) this.textContent = `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
+    for (const unit of units) {
+      const count = parts[unit.dataset.unit];
+      const label = unit.nextElementSibling;
+      unit.textContent = count;
+      if (label?.dataset.one) label.textContent = count === 1 ? label.dataset.one : label.dataset.other;
+    }
+    if (units.length === 0) this.textContent = this.words(left);
   }
 
-  end() {
-    const enabled = this.dataset.enables && document.getElementById(this.dataset.enables);
-    if (enabled) enabled.disabled = false;
-    this.dispatchEvent(new CustomEvent("ended", { bubbles: true }));
+  words(left) {
+    const [unit, seconds] = left < 5400 ? ["minutes", 60] : left < 172800 ? ["hours", 3600] : ["days", 86400];
+    const about = left > 600 && this.getAttribute(unit);
+    if (about) return about.replace("{n}", Math.ceil(left / seconds));
+    return `${Math.floor(left / 60)}:${String(left % 60).padStart(2, "0")}`;
   }
 }
 

@@ -4,16 +4,24 @@
 // test that asks with `watched(page)`.
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
 import { chromium } from 'playwright-core';
 
+import { until } from '../../service/lib/stage.js';
+
 const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const screenshots = join(import.meta.dirname ?? new URL('.', import.meta.url).pathname, '../../../build/screenshots');
 
 export const picture = (name) => join(screenshots, `${name}.png`);
+
+// `./dev screenshots` copies these to docs/images, for the README.
+const pictures = { 'recover-code-en-light-360': 'recover', 'account-frozen-en-light-360': 'account', 'admin-overview-en-light-1280': 'admin' };
+const keepForReadme = (name) => {
+  if (process.env.PICTURES && pictures[name]) copyFileSync(picture(name), join(screenshots, '../../docs/images', `${pictures[name]}.png`));
+};
 
 export const originOf = (server) => {
   const { host, port } = server.address('public');
@@ -55,9 +63,13 @@ export const newReader = async (browser, server, { scripts = true, language = 'e
   return page;
 };
 
+// Once the page has put the focus where it says. A key that is pressed before moves it elsewhere.
+export const settled = (page) =>
+  until('the focus where the page puts it', () => page.evaluate(() => !document.querySelector('[autofocus]') || document.activeElement?.matches('[autofocus]')));
+
 export const watched = (page) => assert.deepEqual(page.found, []);
 
-// axe-core's findings, short. Scripts of the page may be off: axe runs in a world of its own.
+// axe-core's findings, short. Scripts must be on.
 export const accessibilityOf = async (page) => {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe);
   const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
@@ -84,8 +96,21 @@ const schemes = [
 ];
 
 // Colours differ by scheme, what is shown by width, words by language: each of them once is enough for axe.
-const isAskedOfAxe = (language, scheme, width) =>
-  (scheme === 'light' && (width === 1280 || language === 'en')) || (scheme === 'dark' && width === 1280 && language === 'en');
+const isAskedOfAxe = (language, scheme, width) => (scheme === 'light' && (width === 1280 || language === 'en')) || (width === 1280 && language === 'en');
+
+const lookOnce = async (page, name, scheme, width, { fullPage, axe }) => {
+  await page.emulateMedia({ ...Object.fromEntries(schemes)[scheme], reducedMotion: 'reduce' });
+  await page.setViewportSize({ width, height: 900 });
+  await page.screenshot({ path: picture(name), fullPage });
+  keepForReadme(name);
+  const told = [...(await overflowOf(page)), ...(axe ? await accessibilityOf(page) : [])];
+  return told.map((problem) => `${name}: ${problem}`);
+};
+
+const asBefore = async (page) => {
+  await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none' });
+  await page.setViewportSize({ width: 1280, height: 900 });
+};
 
 // Looks at one state of a page in both languages, three colour schemes and two widths: a screenshot of each in
 // build/screenshots, no overflow, and axe finds nothing. The state must survive a reload, as every state after
@@ -103,20 +128,22 @@ export const look = async (page, name, { fullPage = true, languages = ['de', 'en
     await prepare?.();
     // As one part of the whole run, German in light only; `./dev test browser` looks at all.
     const few = process.env.RECLAIM_LOOKS === 'few' && language === 'de';
-    for (const [scheme, media] of few ? schemes.slice(0, 1) : schemes) {
-      await page.emulateMedia({ ...media, reducedMotion: 'reduce' });
-      for (const width of [360, 1280]) {
-        await page.setViewportSize({ width, height: 900 });
-        await page.screenshot({ path: picture(`${name}-${language}-${scheme}-${width}`), fullPage });
-        const told = [...(await overflowOf(page))];
-        if (isAskedOfAxe(language, scheme, width)) told.push(...(await accessibilityOf(page)));
-        problems.push(...told.map((problem) => `${name} ${language} ${scheme} ${width}: ${problem}`));
-      }
-    }
+    for (const [scheme] of few ? schemes.slice(0, 1) : schemes)
+      for (const width of [360, 1280])
+        problems.push(...(await lookOnce(page, `${name}-${language}-${scheme}-${width}`, scheme, width, { fullPage, axe: isAskedOfAxe(language, scheme, width) })));
   }
-  await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none' });
-  await page.setViewportSize({ width: 1280, height: 900 });
+  await asBefore(page);
   await page.goto(address);
+  await settled(page);
+  assert.deepEqual(problems, []);
+};
+
+// The same for a state that is rare or shown only once: as it stands, narrow in light and wide in dark.
+export const glance = async (page, name) => {
+  mkdirSync(screenshots, { recursive: true });
+  const problems = [];
+  for (const [scheme, width] of [['light', 360], ['dark', 1280]]) problems.push(...(await lookOnce(page, `${name}-${scheme}-${width}`, scheme, width, { fullPage: true, axe: true })));
+  await asBefore(page);
   assert.deepEqual(problems, []);
 };
 

@@ -1,0 +1,23 @@
+// <reclaim-refresh id="…" pending>: reads the page again until its own part is not pending any more, for some seconds at most.
+// Without scripts, or when it takes longer, the link inside does the same.
+const PAUSES_MS = [250, 250, 500, 1000, 1000, 2000, 2000, 3000];
+
+class Refresh extends HTMLElement {
+  async connectedCallback() {
+    for (const pause of PAUSES_MS) {
+      if (!this.isConnected || !this.hasAttribute("pending")) return;
+      await new Promise((resolve) => setTimeout(resolve, pause));
+      const fresh = await this.read().catch(() => null);
+      if (!fresh) return;
+      this.toggleAttribute("pending", fresh.hasAttribute("pending"));
+      this.replaceChildren(...fresh.childNodes);
+    }
+  }
+
+  async read() {
+    const answer = await fetch(location.pathname, { headers: { accept: "text/html" } });
+    return answer.ok && new DOMParser().parseFromString(await answer.text(), "text/html").getElementById(this.id);
+  }
+}
+
+customElements.define("reclaim-refresh", Refresh);
