@@ -138,7 +138,8 @@ describe('rare states', () => {
     await signIn(page, customer.user);
     await fill(page, { proof: canaryPassword });
     await press(page, 'Delete my account');
-    assert.match(await page.locator('#said').innerText(), /closed and taken back too often/);
+    assert.match(await page.locator('#said').innerText(), /closed and taken back too often[^]*You can try again in about 30 days/);
+    assert.ok(await page.getByRole('button', { name: 'Delete my account' }).isDisabled());
     await glance(page, 'account-too-often');
   });
 

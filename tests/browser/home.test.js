@@ -1,16 +1,22 @@
 // `/` and what every page has in common.
 
 import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
+import { Cluster } from '../service/lib/postgres.js';
 import { serve } from '../service/lib/reclaim.js';
+import { Visitor } from '../service/lib/pages.js';
 import { Stage } from '../service/lib/stage.js';
-import { fetchPage, look, newReader, openBrowser, watched } from './lib/browser.js';
+import { accessibilityOf, fetchPage, glance, look, newReader, openBrowser, watched } from './lib/browser.js';
 
 const stage = new Stage();
-let server, browser;
+let server, browser, db;
 before(async () => {
   server = await serve(stage, { args: ['--demo'] });
+  db = await (await Cluster.create(stage)).database(stage);
   browser = await openBrowser(stage);
 });
 after(() => stage.end());
@@ -40,8 +46,37 @@ describe('the start page', () => {
       await page.getByRole('button', { name: 'Continue' }).click();
       assert.equal(await page.locator('h1').textContent(), found);
     }
+    for (const [name, email] of [['Ada leaves', 'ada@example.com'], ['Thirty days', 'zoe@example.com']]) {
+      await page.goto('/');
+      await page.getByRole('link', { name }).click();
+      assert.equal(await page.locator('#email').inputValue(), email);
+      assert.ok(await page.locator('#sign-in').evaluate((card) => card.getBoundingClientRect().top < innerHeight), 'the sign-in is in view');
+      await page.locator('#password').fill('demo-password');
+      await page.locator('#password').press('Enter');
+      await page.getByRole('heading', { name: 'Delete your account' }).waitFor();
+      await page.getByRole('button', { name: 'Sign out', exact: true }).click();
+    }
+    watched(page);
+  });
+
+  it('begins a story with the keyboard only, and with scripts off', async () => {
+    for (const scripts of [true, false]) {
+      const page = await newReader(browser, server, { scripts });
+      await page.goto('/');
+      for (let n = 0; n < 20 && (await page.locator(':focus').getAttribute('href').catch(() => null)) !== '/recover?email=viktor@example.com'; n++) await page.keyboard.press('Tab');
+      await Promise.all([page.waitForNavigation(), page.keyboard.press('Enter')]);
+      assert.equal(await page.getByLabel('E-mail address').inputValue(), 'viktor@example.com');
+      watched(page);
+    }
+  });
+
+  it('offers no tour, no people and no mailbox outside a demonstration', async () => {
+    const plain = await serve(stage, { database: db });
+    const page = await newReader(browser, plain);
     await page.goto('/');
-    assert.equal(await page.getByRole('link', { name: 'Ada' }).getAttribute('href'), '/account?email=ada@example.com');
+    assert.equal(await page.locator('h1').textContent(), 'What would you like to do?');
+    assert.doesNotMatch(await page.locator('body').innerText(), /demo|Viktor|Mailbox/);
+    await look(page, 'home-without-demo');
     watched(page);
   });
 
@@ -62,6 +97,89 @@ describe('the start page', () => {
     await look(page, 'not-found');
     await page.getByRole('link', { name: 'To the start page' }).click();
     assert.equal(new URL(page.url()).pathname, '/');
+  });
+});
+
+describe('what goes wrong', () => {
+  it('says so: a form that is stale, one that is too large, an address that takes a form only', async () => {
+    const page = await newReader(browser, server);
+    await page.goto('/account');
+    await page.locator('#sign-in [name=token]').first().evaluate((input) => (input.value = 'x'));
+    await page.locator('#email').fill('ada@example.com');
+    await page.locator('#password').fill('demo-password');
+    await page.locator('#password').press('Enter');
+    await page.getByRole('heading', { name: 'Please send the form again' }).waitFor();
+    await glance(page, 'stale-form');
+    await page.getByRole('link', { name: 'Deutsch' }).click();
+    await page.getByRole('heading', { name: 'Ihr Konto bei Reclaim löschen' }).waitFor();
+    assert.equal((await page.goto('/account/sign-in?lang=en')).status(), 405);
+    assert.equal(await page.locator('h1').textContent(), 'This address only takes a form');
+    await glance(page, 'wrong-method');
+    await page.goto('/recover');
+    await page.locator('#email').evaluate((input) => {
+      input.type = 'text';
+      input.value = 'x'.repeat(200_000);
+    });
+    await page.getByRole('button', { name: 'Continue' }).click();
+    await page.getByRole('heading', { name: 'That is too much at once' }).waitFor();
+    await glance(page, 'too-large');
+  });
+
+  it('never leads to another host, and keeps what the address asks for', async () => {
+    const visitor = new Visitor(server);
+    for (const path of ['//evil.example.com', '//evil.example.com/x', '/\\evil.example.com']) {
+      const { body } = await visitor.get(path);
+      assert.doesNotMatch(body, /href="[/\\]{2}/, path);
+    }
+    const linkOf = async (path) => (await visitor.get(path)).body.match(/<a href="([^"]*lang=de[^"]*)"/)[1].replaceAll('&amp;', '&');
+    assert.equal(await linkOf('/recover?email=viktor%40example.com&lang=en'), '/recover?email=viktor%40example.com&lang=de');
+    assert.equal(await linkOf('/recover?a=%22%3E+x'), '/recover?a=%22%3E%20x&lang=de');
+    assert.equal(await linkOf('/'), '/?lang=de');
+    await visitor.get('/recover');
+    const stale = await visitor.post('/account/sign-in', {}, { raw: 'token=x' });
+    assert.match(stale.body, /href="\/account\?lang=de"/);
+  });
+});
+
+describe('the brand', () => {
+  it('can be read in any colour, in both schemes', async () => {
+    const problems = [];
+    for (const color of ['#ffcc00', '#00ff00', '#ff0000', '#000000', '#ffffff']) {
+      const painted = await serve(stage, { database: db, env: { RECLAIM_BRAND_COLOR: color } });
+      const page = await newReader(browser, painted);
+      for (const path of ['/', '/account'])
+        for (const colorScheme of ['light', 'dark']) {
+          await page.emulateMedia({ colorScheme });
+          await page.goto(path);
+          problems.push(...(await accessibilityOf(page)).map((problem) => `${color} ${path} ${colorScheme}: ${problem}`));
+        }
+      await page.goto('/recover');
+      await glance(page, `brand-${color.slice(1)}`);
+      const icon = await page.locator('link[rel=icon]').getAttribute('href');
+      if (color === '#ffcc00') assert.match(await (await fetchPage(painted, icon)).text(), /fill="#ffcc00"/);
+      await page.context().close();
+      await painted.stop();
+    }
+    assert.deepEqual(problems, []);
+  });
+
+  it('has the operator’s logo, sentences and templates', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'reclaim-texts-'));
+    const logo = join(folder, 'logo.svg');
+    mkdirSync(join(folder, 'templates'));
+    writeFileSync(logo, '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 26 26"><circle cx="13" cy="13" r="12" fill="#0a7"/></svg>');
+    writeFileSync(join(folder, 'en.ini'), '[recover]\naddress_heading = Free your address\n');
+    writeFileSync(join(folder, 'templates', 'not-found.html'), '{{>parts/head}}{{>parts/top}}<h1>Nothing here but us</h1>{{>parts/foot}}');
+    const own = await serve(stage, { database: db, env: { RECLAIM_BRAND_LOGO: logo, RECLAIM_BRAND_NAME: 'Example & Sons', RECLAIM_TEXTS: folder } });
+    const page = await newReader(browser, own);
+    await page.goto('/recover');
+    assert.equal(await page.locator('h1').textContent(), 'Free your address');
+    assert.equal((await page.locator('.brand').innerText()).trim(), 'Example & Sons');
+    assert.ok(await page.locator('.brand img').evaluate((img) => img.complete && img.naturalWidth > 0), 'the logo is shown');
+    await glance(page, 'brand-logo');
+    await page.goto('/nothing');
+    assert.equal(await page.locator('h1').textContent(), 'Nothing here but us');
+    assert.deepEqual(page.found.filter((one) => !one.includes('404')), []);
   });
 });
 

@@ -57,7 +57,9 @@ async function signIn(user, { known = [here, there] } = {}) {
 /** Asks for a code and reads it from the mail. */
 async function signInCode(email, server = here) {
   const nth = provider.mailsTo(email).length + 1;
-  assert.equal((await askCode(server, email)).status, 202);
+  const asked = await askCode(server, email);
+  assert.equal(asked.status, 202);
+  assert.equal(asked.json.expires_in, 300);
   return (await provider.mailTo(email, { nth })).code;
 }
 
@@ -196,6 +198,15 @@ describe('a session', () => {
       [second.id, 'ثانٍ', 'frozen', 'owner'],
       [joined.id, 'x'.repeat(200), 'active', 'member'],
     ]);
+    assert.deepEqual(json.customers.map(({ deletion_paused, language }) => [deletion_paused, language]), [[false, null], [false, null], [null, null]]);
+  });
+
+  it('tells an owner that a legal hold pauses the deletion, and neither why nor since when', async () => {
+    const { id, user } = await addCustomer(db);
+    await db.query(`update reclaim.customer_customers set hold_reason = 'canary-reason', hold_at = now() where id = $1`, [id]);
+    const { json, body } = await ownSession(here, bearer(await signIn(user)));
+    assert.equal(json.customers[0].deletion_paused, true);
+    assert.doesNotMatch(body, /hold|canary-reason/);
   });
 
   it('is told to users without a customer, and to no key, service or stranger', async (t) => {

@@ -5,7 +5,13 @@ class Wait extends HTMLElement {
     const left = Date.parse(this.getAttribute("until")) - Date.parse(this.getAttribute("now"));
     if (!(left > 0)) return;
     this.set(true);
-    this.timer = setTimeout(() => this.set(false), left);
+    this.wait(left);
+  }
+
+  // Browsers take a longer time-out for none at all.
+  wait(left) {
+    const part = Math.min(left, 2 ** 31 - 1);
+    this.timer = setTimeout(() => (left > part ? this.wait(left - part) : this.set(false)), part);
   }
 
   disconnectedCallback() {
