@@ -201,6 +201,27 @@ describe('the code field', () => {
   });
 });
 
+describe('a problem', () => {
+  it('looks right: a code that is not complete, a flow that has ended', async () => {
+    const page = await newReader(browser, server);
+    const enter = async (code) => {
+      await page.getByLabel('Code').fill(code);
+      await page.getByRole('button', { name: 'Delete and start over' }).click();
+    };
+    await give(page, 'uma@example.com');
+    await page.getByRole('button', { name: 'I have a code' }).click();
+    await enter('ABC');
+    await page.getByText('This is not a complete code').waitFor();
+    await glance(page, 'recover-problem-incomplete');
+    await page.context().clearCookies({ name: 'reclaim_recover' });
+    await enter('ABCD-EFGH');
+    await page.getByText('Too much time has passed').waitFor();
+    assert.equal(await heading(page), 'Register again with your address');
+    await glance(page, 'recover-problem-ended');
+    watched(page);
+  });
+});
+
 describe('a limit', () => {
   it('says how long to wait, counts down, and lets the button work again', async () => {
     const page = await newReader(browser, server);
@@ -276,6 +297,7 @@ describe('a server that tells nobody who is registered, with codes of six digits
     await page.getByRole('button', { name: 'Delete and start over' }).click();
     assert.equal(await heading(page), 'Your address is free again');
     assert.equal(await page.getByRole('link', { name: 'Register now' }).count(), 0);
+    await glance(page, 'recover-done-elsewhere');
     watched(page);
   });
 });
