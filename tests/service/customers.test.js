@@ -438,8 +438,15 @@ describe('mails', () => {
     for (const part of [mail.text, mail.html]) assert.ok(part.includes(due), part);
     await recoverOwn(server, { ...asUser(customer.user.id), ...german });
     assert.equal((await provider.mailTo(customer.email, { nth: 2 })).mail.subject, 'Ihr Konto ist wieder aktiv');
-    await freeze(server, customer.id, { ...asAdmin(), ...german });
-    assert.equal((await provider.mailTo(customer.email, { nth: 3 })).mail.subject, 'Your account will be deleted');
+    await freeze(server, customer.id, { ...asAdmin(), 'Accept-Language': 'en' });
+    assert.equal((await provider.mailTo(customer.email, { nth: 3 })).mail.subject, 'Ihr Konto wird gelöscht');
+    await request(server, { method: 'DELETE', path: `/v1/customers/${customer.id}`, headers: asAdmin() });
+    assert.equal((await provider.mailTo(customer.email, { nth: 4 })).mail.subject, 'Ihr Konto wurde gelöscht');
+    const [told] = await db.query('select language from reclaim.customer_told where customer_id = $1', [customer.id]);
+    assert.equal(told.language, null, 'what is personal does not stay');
+    const silent = await addCustomer(db);
+    await freeze(server, silent.id, { ...asAdmin(), ...german });
+    assert.equal((await provider.mailTo(silent.email, { nth: 1 })).mail.subject, 'Your account will be deleted');
   });
 
   it('speak the language that the team’s table has for the customer, whoever asks', async () => {

@@ -36,6 +36,7 @@ BEGIN
     SELECT 'mail', jsonb_strip_nulls(jsonb_build_object('template', 'customer-deleted', 'customer_id', one, 'sealed', sealed,
       'language', language))
     FROM unnest(p_ids, p_sealed, v_languages) AS mail (one, sealed, language) WHERE sealed IS NOT NULL;
+  UPDATE reclaim.customer_told SET language = NULL WHERE customer_id = ANY (p_ids) AND language IS NOT NULL;
   PERFORM pg_notify('reclaim_work', '');
   RETURN v_count;
 END

@@ -68,12 +68,13 @@ BEGIN
     INSERT INTO reclaim.customer_frozen (customer_id, frozen_at, by_owner)
       SELECT n.customer_id, (SELECT reclaim.now()), p_actor.kind IN ('owner', 'key') FROM note n WHERE n.change = 'freeze'
   ), told AS (
-    INSERT INTO reclaim.customer_told AS t (customer_id, status, version, remaining_micros)
+    INSERT INTO reclaim.customer_told AS t (customer_id, status, version, remaining_micros, language)
       SELECT n.customer_id, CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'delete' THEN 'deleted' WHEN 'import' THEN 'deleted' ELSE 'active' END,
-        n.version, (v_remaining ->> n.customer_id::text)::numeric
+        n.version, (v_remaining ->> n.customer_id::text)::numeric,
+        CASE WHEN n.change IN ('freeze', 'recover') THEN nullif(current_setting('reclaim.language', true), '') END
       FROM note n WHERE n.change <> 'moved'
       ON CONFLICT (customer_id) DO UPDATE SET status = excluded.status, version = excluded.version, told_at = clock_timestamp(),
-        remaining_micros = excluded.remaining_micros
+        remaining_micros = excluded.remaining_micros, language = coalesce(excluded.language, t.language)
   )
   INSERT INTO reclaim.work_items (kind, payload)
     SELECT 'mail', jsonb_strip_nulls(jsonb_build_object('template', 'customer-' || CASE n.change WHEN 'freeze' THEN 'frozen'

@@ -1,5 +1,5 @@
--- The languages of these customers' mails, in their order, from a column `language` that the team's table has; null when it has none,
--- or when this role may not read it.
+-- The languages of these customers' mails, in their order: from a column `language` that the team's table has, if there is one and this
+-- role may read it, otherwise that of the owner's last freeze or recovery; null when neither is known.
 CREATE OR REPLACE FUNCTION reclaim.customer_languages(p_ids uuid[]) RETURNS text[]
 LANGUAGE plpgsql STABLE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
 AS $$
@@ -13,7 +13,8 @@ BEGIN
     EXECUTE format('SELECT array_agg(c.language::text ORDER BY i.place) FROM unnest($1) WITH ORDINALITY i (id, place)
       LEFT JOIN %s c ON c.id = i.id', v_table) INTO v_languages USING p_ids;
   END IF;
-  RETURN v_languages;
+  RETURN (SELECT array_agg(coalesce(nullif(v_languages[i.place], ''), t.language) ORDER BY i.place)
+    FROM unnest(p_ids) WITH ORDINALITY i (id, place) LEFT JOIN reclaim.customer_told t ON t.customer_id = i.id);
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.customer_languages FROM PUBLIC;

@@ -1,0 +1,1 @@
+ALTER TABLE reclaim.customer_told DROP COLUMN language;
