@@ -61,7 +61,10 @@ struct str request_cookie(const struct request *rq, const char *name)
 /* With its escapes, except that "+" is a space already. */
 static struct str raw_query(const struct request *rq, const char *name)
 {
-    return rq->forward ? forward_query(rq->forward, name) : value_of(rq, MHD_GET_ARGUMENT_KIND, name);
+    if (!rq->forward)
+        return value_of(rq, MHD_GET_ARGUMENT_KIND, name);
+    struct str part = forward_query(rq->forward, name);
+    return part.at ? arena_copy(rq->arena, part) : part; /* with a NUL behind it */
 }
 
 enum err request_query_text(const struct request *rq, const char *name, struct str *ret)
