@@ -61,6 +61,11 @@ static enum err refuse(struct command_context *c, enum sandbox_outcome outcome, 
                    "the clock stays as it is: %s since it was moved, and those dates would lie in the future", what);
 }
 
+static enum err audit(struct command_context *c, int64_t ms)
+{
+    return sandbox_audit(c->pg, &(struct clock_mover){.actor = "operator"}, ms, clock_ns() + DATABASE_DEADLINE_NS);
+}
+
 /* A step that lost to another transaction is tried again; those before it stay. */
 static enum err advance(struct command_context *c, int64_t left_ms)
 {
@@ -68,8 +73,11 @@ static enum err advance(struct command_context *c, int64_t left_ms)
     reminder_times_set(&reminders, c->settings->reminders.at_ms, c->settings->reminders.count);
     enum sandbox_outcome outcome = SANDBOX_OK;
     enum err e = ERR_CONFLICT;
+    int64_t asked_ms = left_ms;
     for (int tries = 0; e == ERR_CONFLICT && tries < CONFLICTS_MAX; tries++)
         e = sandbox_advance(c->pg, &left_ms, &reminders, clock_ns() + ADVANCE_NS, &outcome);
+    if (!e && asked_ms > left_ms)
+        e = audit(c, asked_ms - left_ms);
     return e ? fault(c, e) : refuse(c, outcome, NULL);
 }
 
@@ -80,6 +88,8 @@ static enum err reset(struct command_context *c)
     enum err e = ERR_CONFLICT;
     for (int tries = 0; e == ERR_CONFLICT && tries < CONFLICTS_MAX; tries++)
         e = sandbox_reset(c->pg, clock_ns() + DATABASE_DEADLINE_NS, &outcome, what);
+    if (!e && !outcome)
+        e = audit(c, 0);
     return e ? fault(c, e) : refuse(c, outcome, what);
 }
 
@@ -92,22 +102,6 @@ static const struct report_column columns[] = {
 };
 static const struct report_shape clock_shape = {columns, COUNT_OF(columns), true, "-", NULL};
 
-/* "29d 12h", without the parts that are 0. */
-static void write_shift(int64_t ms, struct buf *out)
-{
-    static const struct {
-        int64_t ms;
-        const char *unit;
-    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
-    for (size_t i = 0; i < COUNT_OF(units); i++) {
-        if (ms / units[i].ms > 0)
-            buf_addf(out, "%s%lld%s", out->len ? " " : "", (long long)(ms / units[i].ms), units[i].unit);
-        ms %= units[i].ms;
-    }
-    if (!out->len)
-        buf_addz(out, "0");
-}
-
 static enum err print(struct command_context *c)
 {
     struct sandbox_clock clock;
@@ -115,7 +109,7 @@ static enum err print(struct command_context *c)
     if (e)
         return fault(c, e);
     AUTO(buf) struct buf shift = buf_new(128);
-    write_shift(clock.shift_ms, &shift);
+    sandbox_write_shift(clock.shift_ms, &shift);
     AUTO(report) struct report *r = report_new(&clock_shape, c->format);
     report_text(r, clock.is_sandbox ? STR("on") : STR("off"));
     report_text(r, str_of(clock.real));

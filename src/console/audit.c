@@ -11,6 +11,13 @@ const struct statement audit_read = {
     .columns = "id:text object:text",
 };
 
+const struct statement audit_kind_read = {
+    .name = "console_audit_kind",
+    .sql = "SELECT a.id, a.object FROM reclaim.audit_of_kind($1, $2, $3::int8) a",
+    .params = 3,
+    .columns = "id:text object:text",
+};
+
 const struct statement timeline_read = {
     .name = "console_timeline",
     .sql = "SELECT reclaim.customer_timeline($1::uuid, $2, $3::int8)::text AS timeline",
@@ -75,23 +82,37 @@ static bool read_email(struct request *rq, const struct digest *identifier_key, 
     return true;
 }
 
+/* "mail" or "refusals", NULL without; false after a 400 was sent. */
+static bool read_kind(struct request *rq, const char **ret)
+{
+    struct str kind = request_query(rq, "kind");
+    *ret = str_eq(kind, STR("mail")) ? "mail" : str_eq(kind, STR("refusals")) ? "refusals" : NULL;
+    if (!kind.len || *ret)
+        return true;
+    reply_refuse(rq, 400, "INVALID_QUERY", "kind is mail, for mailed codes, or refusals, for what limits refused.");
+    return false;
+}
+
 void audit_handle(struct request *rq, const struct caller *caller, void *console)
 {
     (void)caller;
     struct console *c = console;
-    const char *customer, *correlation, *email, *hash;
+    const char *customer, *correlation, *email, *hash, *kind;
     struct list_page page;
     if (!read_uuid(rq, "customer", &customer) || !read_uuid(rq, "correlation", &correlation) ||
-        !read_email(rq, c->identifier_key, &email, &hash) || !list_page_read_place(rq, "nln", &page))
+        !read_email(rq, c->identifier_key, &email, &hash) || !read_kind(rq, &kind) ||
+        !list_page_read_place(rq, "nln", &page))
         return;
-    if ((customer != NULL) + (correlation != NULL) + (email != NULL) > 1) {
-        reply_refuse(rq, 400, "INVALID_QUERY", "Give one of customer, correlation and email, or none.");
+    if ((customer != NULL) + (correlation != NULL) + (email != NULL) + (kind != NULL) > 1) {
+        reply_refuse(rq, 400, "INVALID_QUERY", "Give one of customer, correlation, email and kind, or none.");
         return;
     }
+    struct pg_call of_kind = {.ask = &audit_kind_read,
+                              .args = {pg_text_or_null(kind), pg_text_or_null(page.after), pg_i64(page.limit + 1)}};
     struct pg_call call = {.ask = &audit_read,
                            .args = {pg_text_or_null(customer), pg_text_or_null(correlation), pg_text_or_null(email),
                                     pg_text_or_null(hash), pg_text_or_null(page.after), pg_i64(page.limit + 1)}};
-    read_page(rq, atomic_load(&c->pool), &page, &call);
+    read_page(rq, atomic_load(&c->pool), &page, kind ? &of_kind : &call);
 }
 
 void timeline_handle(struct request *rq, const struct caller *caller, void *console)

@@ -14,9 +14,9 @@ struct console {
     struct admission *admission;
     const struct digest *identifier_key; /* hashes addresses and clients for limits and the audit */
     const struct orphan_statements *orphans;
-    _Atomic int64_t deadline_ms; /* RECLAIM_CASCADE_DEADLINE */
-    _Atomic(struct pool *) pool; /* NULL until the database is ready */
-    struct rates rates;
+    _Atomic int64_t deadline_ms;  /* RECLAIM_CASCADE_DEADLINE */
+    _Atomic(struct pool *) pool;  /* NULL until the database is ready */
+    struct rates rates, refusals; /* requests answered, and refused by limits */
     struct instance instance;
 };
 

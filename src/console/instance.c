@@ -17,12 +17,15 @@
 /* An instance that was restarted on the same address replaces the row that a crash left. */
 const struct statement instance_write = {
     .name = "instance_write",
-    .sql = "WITH replaced AS (DELETE FROM reclaim.instances WHERE name = $2 AND id <> $1::uuid)"
-           " INSERT INTO reclaim.instances (id, name, version, started_at, seen_at, gate_lag_ms, is_leader)"
-           " VALUES ($1::uuid, $2, $3, $4::text::timestamptz, pg_catalog.clock_timestamp(), $5::int8, $6::bool)"
-           " ON CONFLICT (id) DO UPDATE SET seen_at = pg_catalog.clock_timestamp(), gate_lag_ms = $5::int8,"
-           " is_leader = $6::bool",
-    .params = 6,
+    .sql =
+        "WITH replaced AS (DELETE FROM reclaim.instances WHERE name = $2 AND id <> $1::uuid)"
+        " INSERT INTO reclaim.instances (id, name, version, started_at, seen_at, gate_lag_ms, is_leader, has_broker,"
+        "   refused_last_hour)"
+        " VALUES ($1::uuid, $2, $3, $4::text::timestamptz, pg_catalog.clock_timestamp(), $5::int8, $6::bool, $7::bool,"
+        "   $8::int8)"
+        " ON CONFLICT (id) DO UPDATE SET seen_at = pg_catalog.clock_timestamp(), gate_lag_ms = $5::int8,"
+        " is_leader = $6::bool, has_broker = $7::bool, refused_last_hour = $8::int8",
+    .params = 8,
     .columns = "",
 };
 
@@ -40,8 +43,9 @@ const struct statement instances_prune_old = {
     .columns = "",
 };
 
-void instance_init(struct instance *i, const char *address)
+void instance_init(struct instance *i, const char *address, bool has_broker)
 {
+    i->has_broker = has_broker;
     char host[64] = "";
     if (gethostname(host, sizeof host) != 0 || !memchr(host, 0, sizeof host))
         host[sizeof host - 1] = '\0';
@@ -56,8 +60,8 @@ static enum err run(struct job *job, struct pg *pg)
     struct pg_call gone = {.ask = &instance_delete, .args = {pg_text(i->id)}};
     struct pg_call call = {.ask = &instance_write,
                            .args = {pg_text(i->id), pg_text(i->name), pg_text(RECLAIM_VERSION), pg_text(i->started_at),
-                                    i->lag_ms < 0 ? pg_null() : pg_i64(i->lag_ms),
-                                    pg_text(i->leads ? "true" : "false")}};
+                                    i->lag_ms < 0 ? pg_null() : pg_i64(i->lag_ms), pg_text(i->leads ? "true" : "false"),
+                                    pg_text(i->has_broker ? "true" : "false"), pg_i64(i->refused_last_hour)}};
     return pg_ask(pg, i->leaves ? &gone : &call, job->deadline_ns);
 }
 

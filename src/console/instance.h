@@ -8,6 +8,8 @@
 
 struct instance {
     char id[37], name[160], started_at[28];
+    bool has_broker; /* RECLAIM_AMQP_URL is set */
+    int64_t refused_last_hour;
     int64_t due_ns;    /* when the row is written again */
     _Atomic bool busy; /* the job below is under way */
     struct job job;
@@ -16,7 +18,7 @@ struct instance {
 };
 
 /* `address` is that of the public listener. */
-void instance_init(struct instance *i, const char *address);
+void instance_init(struct instance *i, const char *address, bool has_broker);
 /* Writes the row; does nothing while the last one is being written. */
 void instance_record(struct instance *i, struct pool *pool, int64_t lag_ms, bool leads);
 /* Deletes the row, before the pool stops. */

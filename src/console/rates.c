@@ -5,14 +5,24 @@ void rates_init(struct rates *r)
     pthread_mutex_init(&r->lock, NULL);
 }
 
-void rates_sample(struct rates *r, unsigned long long answered)
+void rates_sample(struct rates *r, unsigned long long total)
 {
     pthread_mutex_lock(&r->lock);
-    unsigned long long since = answered - r->answered;
+    unsigned long long since = total - r->total;
     r->samples[r->next] = since > UINT32_MAX ? UINT32_MAX : (uint32_t)since;
     r->next = (r->next + 1) % RATES_SAMPLES;
-    r->answered = answered;
+    r->total = total;
     pthread_mutex_unlock(&r->lock);
+}
+
+uint64_t rates_sum(struct rates *r, size_t samples)
+{
+    uint64_t sum = 0;
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 1; i <= samples; i++)
+        sum += r->samples[(r->next + RATES_SAMPLES - i) % RATES_SAMPLES];
+    pthread_mutex_unlock(&r->lock);
+    return sum;
 }
 
 void rates_write(struct rates *r, size_t count, size_t samples_each, struct json_writer *w)

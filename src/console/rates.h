@@ -1,4 +1,4 @@
-/* How many requests this instance answered: a sample every ten seconds, those of the last day. */
+/* How many requests this instance answered, or refused: a sample every ten seconds, those of the last day. */
 #ifndef CONSOLE_RATES_H
 #define CONSOLE_RATES_H
 
@@ -12,13 +12,15 @@
 
 struct rates {
     pthread_mutex_t lock;
-    uint32_t samples[RATES_SAMPLES]; /* answered since the sample before */
+    uint32_t samples[RATES_SAMPLES]; /* since the sample before */
     size_t next;                     /* where the next one goes: the oldest is there */
-    unsigned long long answered;     /* at the last one */
+    unsigned long long total;        /* at the last one */
 };
 
 void rates_init(struct rates *r);
-void rates_sample(struct rates *r, unsigned long long answered);
+void rates_sample(struct rates *r, unsigned long long total);
+/* The sum of so many samples, the newest. */
+uint64_t rates_sum(struct rates *r, size_t samples);
 /* {"step_seconds":…,"per_second":[…]}: `count` numbers, each the mean of so many samples, the oldest first. */
 void rates_write(struct rates *r, size_t count, size_t samples_each, struct json_writer *w);
 

@@ -4,7 +4,7 @@
 
 #include "console/console.h"
 
-extern const struct statement audit_read, timeline_read, dead_read, console_log, console_session_begin,
+extern const struct statement audit_read, audit_kind_read, timeline_read, dead_read, console_log, console_session_begin,
     console_session_show, console_session_end, sessions_prune_old;
 
 /* An audit row; `customer_id` and `detail` may be NULL. Texts must live until the trip. */

@@ -81,11 +81,13 @@ void console_watch(struct console *c, unsigned long long answered, bool leads)
         return;
     c->instance.due_ns = now_ns + WATCH_NS;
     rates_sample(&c->rates, answered);
+    rates_sample(&c->refusals, admission_refused());
+    c->instance.refused_last_hour = (int64_t)rates_sum(&c->refusals, 3600 / RATES_SAMPLE_S);
     instance_record(&c->instance, pool, authenticator_lag_ms(c->authenticator), leads);
 }
 
 const struct statement *const console_statements[] = {
-    &read_stats,          &instance_write,    &instance_delete, &instances_prune_old,   &audit_read,
-    &timeline_read,       &dead_read,         &console_log,     &console_session_begin, &console_session_show,
-    &console_session_end, &sessions_prune_old};
+    &read_stats,          &instance_write,     &instance_delete, &instances_prune_old,   &audit_read,
+    &timeline_read,       &dead_read,          &console_log,     &console_session_begin, &console_session_show,
+    &console_session_end, &sessions_prune_old, &audit_kind_read};
 const size_t console_statement_count = COUNT_OF(console_statements);

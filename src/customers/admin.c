@@ -78,8 +78,9 @@ static bool query_read(struct request *rq, struct customers_query *ret)
     struct str counts = request_query(rq, "counts");
     enum customer_state state = STATE_ACTIVE;
     *ret = (struct customers_query){.held = str_eq(held, STR("1")), .counts = str_eq(counts, STR("1"))};
-    if (status.len && state_parse(status, &state)) {
-        reply_refuse(rq, 400, "INVALID_STATUS", "status is active, frozen or deleted.");
+    const char *part = str_eq(status, STR("due")) ? "due" : str_eq(status, STR("erasing")) ? "erasing" : NULL;
+    if (status.len && !part && state_parse(status, &state)) {
+        reply_refuse(rq, 400, "INVALID_STATUS", "status is active, frozen, deleted, due or erasing.");
         return false;
     }
     if (held.len && !ret->held && !str_eq(held, STR("0"))) {
@@ -99,7 +100,7 @@ static bool query_read(struct request *rq, struct customers_query *ret)
         reply_refuse(rq, 400, "INVALID_QUERY", "q is the beginning of a name or address, or an id: up to 400 bytes.");
         return false;
     }
-    ret->status = status.len ? state_name(state) : NULL;
+    ret->status = part ? part : status.len ? state_name(state) : NULL;
     ret->text = text.len ? text.at : NULL;
     return true;
 }

@@ -22,6 +22,7 @@
 
 METRIC_COUNTER(verdicts, "reclaim_limit_decisions_total", "Requests checked against the rate limits.", "verdict",
                "source");
+static _Atomic unsigned long long refusal_count;
 METRIC_COUNTER(refusing, "reclaim_limit_refusals_total", "Refusals, for each tier that was exhausted.", "tier");
 
 struct admission {
@@ -153,7 +154,14 @@ static void report_verdict(struct ticket *t, const char *source)
     for (size_t i = 0; i < t->count && t->verdict == ADMISSION_REFUSED; i++)
         if (t->tiers[i].wait_ns > 0 && !t->tiers[i].soft)
             counter_add(&refusing, 1, tier_name(t->tiers[i].counted.tier));
+    if (t->verdict == ADMISSION_REFUSED)
+        atomic_fetch_add(&refusal_count, 1);
     t->decided(t);
+}
+
+unsigned long long admission_refused(void)
+{
+    return atomic_load(&refusal_count);
 }
 
 static void patient_done(void *context, struct batch_item *item, enum err e)
@@ -399,6 +407,7 @@ bool ticket_soft_is_full(const struct ticket *t)
 void ticket_refuse_softly(struct ticket *t)
 {
     t->verdict = ADMISSION_REFUSED;
+    atomic_fetch_add(&refusal_count, 1);
     for (size_t i = 0; i < t->count; i++) {
         struct standing *s = &t->tiers[i];
         if (!s->soft || !s->was_full)

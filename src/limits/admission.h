@@ -71,6 +71,9 @@ void ticket_show_soft(struct ticket *t);
 /* Turns the verdict into a refusal by the soft tiers that were full. */
 void ticket_refuse_softly(struct ticket *t);
 
+/* How many requests limits have refused since this process started. */
+unsigned long long admission_refused(void);
+
 #define LIMITS_CHANNEL "reclaim_limits" /* payload: a key, or "*" */
 
 #endif

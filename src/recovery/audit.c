@@ -79,7 +79,12 @@ const struct statement audit_mails_ended = {
            "   FROM pg_catalog.jsonb_to_recordset($1::jsonb) AS m(payload jsonb, outcome text, detail text)"
            "   WHERE m.payload->>'template' LIKE 'customer-%'"
            "     AND m.payload->>'customer_id' ~ '^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$')" ADD_EVENT
-           "detail) SELECT k.log_id, k.correlation_id, k.email_hash, NULL, 'mail', k.outcome, k.detail FROM known k",
+           "detail) SELECT k.log_id, k.correlation_id, k.email_hash, NULL, 'mail', k.outcome, k.detail FROM known k"
+           " UNION ALL SELECT NULL, CASE WHEN m.payload->>'correlation_id' ~ "
+           "'^[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$'"
+           "     THEN (m.payload->>'correlation_id')::uuid END, NULL, NULL, 'mail', m.outcome, m.detail"
+           "   FROM pg_catalog.jsonb_to_recordset($1::jsonb) AS m(payload jsonb, outcome text, detail text)"
+           "   WHERE m.payload->>'template' = 'sign-in-code'",
     .params = 1,
     .columns = "",
 };

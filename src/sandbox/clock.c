@@ -54,7 +54,16 @@ static const struct statement note = {
     .columns = "outcome:text",
 };
 
-const struct statement *const sandbox_statements[] = {&clock_read, &clock_step, &mails_wait, &clock_reset, &note};
+static const struct statement clock_audit = {
+    .name = "sandbox_clock_audit",
+    .sql = "INSERT INTO reclaim.customer_log (action, actor, actor_id, outcome, detail, correlation_id)"
+           " VALUES ($1, $2, $3::uuid, 'done', $4, $5::uuid)",
+    .params = 5,
+    .columns = "",
+};
+
+const struct statement *const sandbox_statements[] = {&clock_read,  &clock_step, &mails_wait,
+                                                      &clock_reset, &note,       &clock_audit};
 const size_t sandbox_statement_count = COUNT_OF(sandbox_statements);
 
 void reminder_times_set(struct reminder_times *times, const int64_t *before_ms, size_t count)
@@ -164,4 +173,31 @@ enum err sandbox_reset(struct pg *pg, int64_t deadline_ns, enum sandbox_outcome 
         return e;
     *ret = outcome_of(pg_get(&call, 0, 0));
     return str_copy(pg_get(&call, 0, 1), ret_what, 64);
+}
+
+void sandbox_write_shift(int64_t ms, struct buf *out)
+{
+    static const struct {
+        int64_t ms;
+        const char *unit;
+    } units[] = {{86400000, "d"}, {3600000, "h"}, {60000, "m"}, {1000, "s"}, {1, "ms"}};
+    for (size_t i = 0; i < COUNT_OF(units); i++) {
+        if (ms / units[i].ms > 0)
+            buf_addf(out, "%s%lld%s", out->len ? " " : "", (long long)(ms / units[i].ms), units[i].unit);
+        ms %= units[i].ms;
+    }
+    if (!out->len)
+        buf_addz(out, "0");
+}
+
+enum err sandbox_audit(struct pg *pg, const struct clock_mover *by, int64_t ms, int64_t deadline_ns)
+{
+    AUTO(buf) struct buf detail = buf_new(128);
+    if (ms > 0)
+        sandbox_write_shift(ms, &detail);
+    struct pg_call call = {.ask = &clock_audit,
+                           .args = {pg_text(ms > 0 ? "clock-advance" : "clock-reset"), pg_text(by->actor),
+                                    pg_text_or_null(by->id), pg_text(ms > 0 ? buf_str(&detail).at : ""),
+                                    pg_text_or_null(by->correlation_id)}};
+    return pg_ask(pg, &call, deadline_ns);
 }

@@ -46,6 +46,15 @@ enum err sandbox_advance(struct pg *pg, int64_t *left_ms, const struct reminder_
 /* `ret_what`: what was dated ahead. */
 enum err sandbox_reset(struct pg *pg, int64_t deadline_ns, enum sandbox_outcome *ret, char ret_what[64]) MUST_CHECK;
 
+/* Who moved the clock, for the audit; `id` and `correlation_id` may be NULL. */
+struct clock_mover {
+    const char *actor, *id, *correlation_id;
+};
+/* An audit row: the clock was moved ahead by so much, or with 0 set back. */
+enum err sandbox_audit(struct pg *pg, const struct clock_mover *by, int64_t ms, int64_t deadline_ns) MUST_CHECK;
+/* "29d 12h", without the parts that are 0. */
+void sandbox_write_shift(int64_t ms, struct buf *out);
+
 struct sandbox {
     _Atomic(struct pool *) pool; /* NULL until the database is ready */
     struct reminder_times reminders;
@@ -54,6 +63,7 @@ struct sandbox {
 /* Behind authenticate_guarded; the context is a struct sandbox: */
 void clock_show_handle(struct request *rq, const struct caller *caller, void *sandbox);    /* GET /v1/sandbox/clock */
 void clock_advance_handle(struct request *rq, const struct caller *caller, void *sandbox); /* POST */
+void clock_reset_handle(struct request *rq, const struct caller *caller, void *sandbox);   /* DELETE */
 
 extern const struct statement *const sandbox_statements[];
 extern const size_t sandbox_statement_count;

@@ -152,6 +152,7 @@ static void add_sandbox(struct routes *r, const struct routes_needs *needs)
 {
     add_guarded(r, needs, METHOD_GET, "/v1/sandbox/clock", ADMIN_READS, clock_show_handle, &r->sandbox);
     add_guarded(r, needs, METHOD_POST, "/v1/sandbox/clock", ADMITS_ADMIN, clock_advance_handle, &r->sandbox);
+    add_guarded(r, needs, METHOD_DELETE, "/v1/sandbox/clock", ADMITS_ADMIN, clock_reset_handle, &r->sandbox);
 }
 
 static void furnish(struct routes *r, const struct contract *contract, const struct settings *s,
@@ -179,6 +180,7 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->console.identifier_key = needs->identifier_key;
     r->console.orphans = needs->orphans;
     rates_init(&r->console.rates);
+    rates_init(&r->console.refusals);
     r->cleanup.uniform = s->enumeration == ENUMERATION_UNIFORM;
 }
 

@@ -409,7 +409,7 @@ static enum err listen_all(struct app *app, struct why *why)
     if (app->demo && s->pages && !s->public_url &&
         (e = mail_design_link_to(app->mail_design, server_address(app->public))))
         return why_set(why, e, "no memory for the mails' design");
-    instance_init(&app->routes.console.instance, server_address(app->public));
+    instance_init(&app->routes.console.instance, server_address(app->public), s->amqp_url != NULL);
     gauge_source(&connections, read_connections, app->public);
     gauge_source(&held, read_held, app->public);
     return server_start(&ops, &app->ops, why);

@@ -144,7 +144,7 @@ static void write_member(struct json_writer *w, const char *key, struct str text
     json_str(w, text);
 }
 
-void settings_write_json(const struct settings *s, struct buf *out)
+void settings_write_json(const struct settings *s, bool is_sandbox, struct buf *out)
 {
     static const char *const by[] = {"default", "environment", "file"};
     struct json_writer w = json_to(out);
@@ -159,7 +159,9 @@ void settings_write_json(const struct settings *s, struct buf *out)
         json_open(&w, '{');
         write_member(&w, "name", str_of(settings_rows[i].name));
         write_member(&w, "group", str_of(settings_rows[i].group));
-        write_member(&w, "value", g->text ? buf_str(&value) : (struct str){NULL, 0});
+        if (!g->text && strcmp(settings_rows[i].name, "RECLAIM_SANDBOX") == 0)
+            buf_addz(&value, is_sandbox ? "on" : "off"); /* its default depends on --demo */
+        write_member(&w, "value", value.len ? buf_str(&value) : (struct str){NULL, 0});
         write_member(&w, "source", str_of(by[g->by]));
         json_key(&w, "reloadable");
         json_bool(&w, settings_rows[i].reloadable);

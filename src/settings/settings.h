@@ -146,7 +146,7 @@ void settings_print_help(FILE *out);     /* `reclaim help settings` */
 void settings_print_markdown(FILE *out); /* docs/settings.md */
 void settings_print_ini(FILE *out);      /* deploy/reclaim.ini.example */
 /* {"items":[{"name","group","value","source","reloadable","help"}],"warnings":[…]}; masked in the same way */
-void settings_write_json(const struct settings *s, struct buf *out);
+void settings_write_json(const struct settings *s, bool is_sandbox, struct buf *out);
 void settings_print_current(const struct settings *s, FILE *out); /* NAME=value; secrets and passwords as *** */
 
 #endif

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, addScopedKey, asAdmin, asKey, assertError, asUser, customerAddress, freeze, frozenEverywhere, list, recover, scene } from './lib/customers.js';
+import { addCustomer, addScopedKey, asAdmin, asKey, assertError, asUser, customerAddress, env, freeze, frozenEverywhere, list, login, recover, scene } from './lib/customers.js';
 import { request } from './lib/http.js';
 import { addCompany, addUser, clientAddress } from './lib/people.js';
 import { run, serve } from './lib/reclaim.js';
@@ -61,6 +61,32 @@ describe('GET /v1/stats', () => {
     assert.ok(sum(now.hour) >= 1 && sum(now.day) >= sum(now.hour));
     assert.deepEqual([now.requests.hour.per_second.length, now.requests.day.per_second.length], [60, 96]);
     assert.deepEqual(now.attention.filter(({ state }) => state === 'held').map(({ customer_id: id, reason }) => [id, reason]), [[held.id, 'a lawsuit']]);
+  });
+
+  it('counts what limits refused, sign-ins included, and no malformed request; and codes for signing in', async () => {
+    const limited = await serve(stage, { database: db, env: { ...env, ...provider.env, RECLAIM_LIMIT_LOGIN: '2/900' } });
+    const before = (await get('/v1/stats')).json;
+    const hash = randomUUID().replaceAll('-', '').repeat(2);
+    await db.query(`insert into reclaim.auth_cleanup_events (kind, outcome, count, network_hash) values ('refusals', 'ORPHAN_CLEANUP_007', 5, $1)`, [hash]);
+    const { user } = await addCustomer(db);
+    const statuses = [];
+    for (let i = 0; i < 5; i++) statuses.push((await login(limited, user.email, 'not the password')).status);
+    assert.deepEqual(statuses.slice(2), [429, 429, 429]);
+    const refused = await until('the refusals are counted', async () => {
+      const { refusals } = (await get('/v1/stats')).json;
+      return refusals.last_hour > before.refusals.last_hour && refusals;
+    });
+    assert.deepEqual(refused, { last_hour: before.refusals.last_hour + 3, networks: before.refusals.networks });
+    assert.equal((await call('POST', '/auth/code', {}, { email: user.email })).status, 202);
+    await until('the sign-in code is counted', async () => (await get('/v1/stats')).json.codes_today.delivered === before.codes_today.delivered + 1);
+    const mails = await items('/v1/audit?kind=mail');
+    assert.deepEqual([mails[0].action, mails[0].outcome], ['mail', 'sent']);
+    await db.query(`insert into reclaim.auth_cleanup_events (kind, outcome, detail, network_hash) values ('refusals', 'ORPHAN_CLEANUP_003', 'ip', $1)`, [hash]);
+    const refusals = await everything('/v1/audit?kind=refusals', 1);
+    assert.ok(refusals.length > 0 && refusals.every(({ action, outcome }) => action === 'refusals' && outcome === 'ORPHAN_CLEANUP_003'));
+    assert.equal((await get('/v1/stats')).json.refusals.networks, before.refusals.networks + 1);
+    assertError(await get('/v1/audit?kind=x'), 400, 'INVALID_QUERY');
+    await limited.stop();
   });
 
   it('shows a customer that is due within the week, and an erasure that is not complete, as what needs attention', async () => {
@@ -164,7 +190,7 @@ describe('GET /v1/customers/{id}/timeline', () => {
     });
     assert.deepEqual([done.customer.status, done.layers, done.erasure.status], ['deleted', null, 'pending']);
     const found = done.items.map(({ kind, what, outcome }) => `${kind} ${what} ${outcome}`);
-    for (const one of ['audit delete done', 'event customer_deleted waiting', 'receipt archive pending', 'audit freeze done', 'event customer_frozen waiting', 'mail customer-frozen sent'])
+    for (const one of ['audit delete done', 'event customer_deleted kept', 'receipt archive pending', 'audit freeze done', 'event customer_frozen kept', 'mail customer-frozen sent'])
       assert.ok(found.includes(one), `${one}: ${found}`);
     const times = done.items.map(({ at }) => at);
     assert.deepEqual(times, [...times].sort().reverse());
@@ -178,6 +204,27 @@ describe('GET /v1/customers/{id}/timeline', () => {
     assertError(await get('/v1/customers/1/timeline'), 400, 'INVALID_ID');
     const customer = await addCustomer(db);
     assertError(await get(`/v1/customers/${customer.id}/timeline`, asUser(customer.user.id)), 403, 'FORBIDDEN');
+  });
+});
+
+describe('GET /v1/customers with status', () => {
+  it('due and erasing has those that the figures count', async () => {
+    const [due, later, held] = await Promise.all([addCustomer(db), addCustomer(db), addCustomer(db)]);
+    for (const { id } of [due, later, held]) await freeze(server, id);
+    await db.query(`update reclaim.customer_customers set deletion_effective_at = now() + interval '3 days' where id = any ($1)`, [[due.id, held.id]]);
+    assert.equal((await call('POST', `/v1/customers/${held.id}/hold`, asAdmin(), { reason: 'a lawsuit' })).status, 200);
+    const ids = async (status) => (await list(server, `?limit=200&status=${status}`)).json.items.map(({ id }) => id);
+    const found = await ids('due');
+    assert.deepEqual([due, later, held].map(({ id }) => found.includes(id)), [true, false, false]);
+    assert.equal(found.length, (await get('/v1/stats')).json.customers.due);
+    await db.query(`insert into reclaim.cascade_participants (name, kind) values ('slow', 'remote')`);
+    assert.equal((await call('DELETE', `/v1/customers/${later.id}`)).status, 200);
+    assert.ok((await ids('erasing')).includes(later.id));
+    await db.query(`delete from reclaim.cascade_receipts where participant = 'slow'`);
+    await db.query(`delete from reclaim.cascade_participants where name = 'slow'`);
+    await db.query(`update reclaim.erasures set completed_at = now() where customer_id = $1`, [later.id]);
+    assert.ok(!(await ids('erasing')).includes(later.id));
+    assertError(await list(server, '?status=gone'), 400, 'INVALID_STATUS');
   });
 });
 
@@ -309,6 +356,7 @@ describe('GET /v1/settings', () => {
     assert.deepEqual([of('RECLAIM_CASCADE_DEADLINE').value, of('RECLAIM_CASCADE_DEADLINE').source], ['2h', 'environment']);
     assert.deepEqual([of('RECLAIM_GRACE').value, of('RECLAIM_GRACE').source], ['30d', 'default']);
     assert.equal(of('RECLAIM_JWT_SECRET').value, '***');
+    assert.deepEqual([of('RECLAIM_SANDBOX').value, of('RECLAIM_SANDBOX').source], ['off', 'default']);
     const text = JSON.stringify(all);
     for (const secret of ['canary-', provider.env.RECLAIM_RESEND_API_KEY].filter(Boolean)) assert.ok(!text.includes(secret), secret);
   });

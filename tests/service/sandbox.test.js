@@ -72,6 +72,20 @@ describe('thirty days in seconds', () => {
     assert.equal((await clock(server)).json.shift_ms, 0);
   });
 
+  it('every move is in the audit, with who and by how much; an administrator sets it back', async () => {
+    const moves = async () => (await request(server, { path: '/v1/audit?limit=20', headers: asAdmin() })).json.items.filter(({ action }) => action.startsWith('clock-'));
+    const before = (await moves()).length;
+    await advance(server, '36h');
+    assert.equal((await done('advance', '90s')).shift_ms, 36 * 3_600_000 + 90_000);
+    const reset = await request(server, { method: 'DELETE', path: '/v1/sandbox/clock', headers: asAdmin() });
+    assert.deepEqual([reset.status, reset.json.shift_ms], [200, 0]);
+    assert.deepEqual((await moves()).slice(0, -before || undefined).map(({ action, actor, outcome, detail }) => [action, actor, outcome, detail]), [
+      ['clock-reset', 'admin', 'done', null],
+      ['clock-advance', 'operator', 'done', '1m 30s'],
+      ['clock-advance', 'admin', 'done', '1d 12h'],
+    ]);
+  });
+
   it('moved by mistake, it can be set back while nothing was dated by it', async () => {
     const customer = await addCustomer(db);
     const promised = (await freeze(server, customer.id)).json.deletion_effective_at;

@@ -58,6 +58,7 @@ const expected = {
   'DELETE /v1/billing/subscriptions/{id}': ['admin', 'billing'],
   'GET /v1/sandbox/clock': reads,
   'POST /v1/sandbox/clock': admin,
+  'DELETE /v1/sandbox/clock': admin,
   'GET /v1/stats': reads,
   'GET /v1/audit': reads,
   'GET /v1/customers/{id}/timeline': reads,

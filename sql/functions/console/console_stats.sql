@@ -17,8 +17,10 @@ BEGIN
     'dead', json_build_object('events', (SELECT count(*) FROM (SELECT FROM reclaim.event_returns LIMIT 100000) r),
       'work', (SELECT count(*) FROM (SELECT FROM reclaim.work_items w WHERE w.state = 'dead' LIMIT 100000) w)),
     'participants_failing', (SELECT count(DISTINCT r.participant) FROM reclaim.cascade_receipts r WHERE r.status = 'failed'),
-    'refusals', (SELECT json_build_object('last_hour', coalesce(sum(e.count), 0)::bigint, 'networks', count(DISTINCT e.network_hash))
-      FROM reclaim.auth_cleanup_events e WHERE e.kind = 'refusals' AND e.created_at > v_now - interval '1 hour'),
+    'refusals', (SELECT json_build_object('last_hour', coalesce(sum(i.refused_last_hour), 0)::bigint,
+        'networks', (SELECT count(DISTINCT e.network_hash) FROM reclaim.auth_cleanup_events e WHERE e.kind = 'refusals'
+          AND e.outcome = 'ORPHAN_CLEANUP_003' AND e.created_at > v_now - interval '1 hour'))
+      FROM reclaim.instances i WHERE i.seen_at > v_now - interval '30 seconds'),
     'codes_today', (SELECT json_build_object('mailed', count(*) FILTER (WHERE e.outcome IN ('sent', 'failed', 'expired')),
         'delivered', count(*) FILTER (WHERE e.outcome = 'sent'))
       FROM reclaim.auth_cleanup_events e WHERE e.kind = 'mail' AND e.created_at >= v_day),
@@ -34,6 +36,7 @@ BEGIN
     'last_freeze', (SELECT json_build_object('customer_id', c.id, 'name', reclaim.shown_text(coalesce(c.name, '')),
         'at', reclaim.rfc3339(c.tm_deletion_scheduled), 'layers', reclaim.freeze_by_layer(c))
       FROM reclaim.customer_customers c WHERE c.status = 'frozen' ORDER BY c.tm_deletion_scheduled DESC, c.id DESC LIMIT 1),
+    'has_broker', reclaim.has_broker(),
     'attention', reclaim.console_attention(p_deadline_ms, 5),
     'hour', reclaim.console_series(interval '1 minute', 60),
     'day', reclaim.console_series(interval '15 minutes', 96));

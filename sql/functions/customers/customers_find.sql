@@ -1,4 +1,5 @@
--- The ids of customers in their order, behind p_after: of one status, under legal hold, or of this id or a name or address
+-- The ids of customers in their order, behind p_after: of one status, due for deletion within a week ("due"), with an erasure that
+-- is not complete ("erasing"), under legal hold, or of this id or a name or address
 -- that begins so, in either case; deleted ones have neither. Each may be null (p_held: false) for all.
 --
 -- Planned anew for each call: an index by the beginning of a text serves only when the planner knows the text.
@@ -10,9 +11,12 @@ DECLARE
   -- Characters that mean something to LIKE are escaped.
   v_begins text := regexp_replace(lower("left"(p_text, 100)), '([\\%_])', '\\\1', 'g') || '%';
   v_id uuid := CASE WHEN p_text ~* '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' THEN p_text::uuid END;
+  v_week timestamptz := reclaim.now() + interval '168 hours';
 BEGIN
   RETURN QUERY SELECT c.id FROM reclaim.customer_customers c
-    WHERE (p_status IS NULL OR c.status = p_status) AND (NOT p_held OR c.hold_at IS NOT NULL)
+    WHERE CASE p_status WHEN 'due' THEN c.status = 'frozen' AND c.hold_at IS NULL AND c.deletion_effective_at < v_week
+        WHEN 'erasing' THEN c.id IN (SELECT e.customer_id FROM reclaim.erasures e WHERE e.completed_at IS NULL)
+        ELSE p_status IS NULL OR c.status = p_status END AND (NOT p_held OR c.hold_at IS NOT NULL)
       AND (p_after IS NULL OR c.id > p_after)
       AND (p_text IS NULL OR c.id = v_id OR v_id IS NULL AND c.status <> 'deleted' AND (lower("left"(c.name, 100)) LIKE v_begins
         OR lower("left"(c.email, 100)) LIKE v_begins))
