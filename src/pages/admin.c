@@ -1,6 +1,7 @@
 /* The console's sign-in, its sessions, and what all of its pages share. */
 #include "pages/admin.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -9,6 +10,7 @@
 
 #define SESSION_LIFE_S (12 * 3600)
 #define NOTICE_LIFE_S 60
+#define UNDO_LIFE_S 900
 #define SIGN_IN "/admin/sign-in"
 #define COOKIE "console"
 
@@ -26,7 +28,18 @@ static void take_notice(struct page *p)
     page_set(p, "notice", json_incref(json_object_get(notice, "id")));
     page_set(p, "n", json_incref(json_object_get(notice, "n")));
     page_set(p, "notice_bad", json_incref(json_object_get(notice, "bad")));
+    page_set(p, "notice_code", json_incref(json_object_get(notice, "code")));
+    page_set(p, "undo", json_incref(json_object_get(notice, "undo")));
     page_forget(p, "notice");
+}
+
+/* What the address asks for, for links that keep it: "&q=a&status=frozen". */
+static void set_kept(struct page *p)
+{
+    static const char *const names[] = {"q", "status", "held", "kind", "span", "older_than", "key", "after"};
+    admin_of(p)->kept = admin_query(p, "", names, COUNT_OF(names)).at;
+    const char *kept = admin_of(p)->kept;
+    page_set_text(p, "kept", arena_printf(p->rq->arena, "%s%s", kept && *kept ? "&" : "", kept ? kept : ""));
 }
 
 static void read_refresh(struct page *p)
@@ -55,6 +68,7 @@ static struct page *with_session(struct page *p)
     a->bearer = text_in(kept, "bearer"); /* the state lives as long as the request */
     a->session = text_in(kept, "session");
     p->own = a;
+    set_kept(p);
     if (a->bearer && a->session)
         return p;
     page_go(p, SIGN_IN);
@@ -81,6 +95,11 @@ struct admin *admin_of(struct page *p)
     return p->own;
 }
 
+static struct str session_path(struct page *p)
+{
+    return arena_printf(p->rq->arena, "/v1/console/sessions/%s", admin_of(p)->session);
+}
+
 void admin_gather(struct page *p, const char *section, const struct page_read *reads, size_t count,
                   bool (*then)(struct page *p))
 {
@@ -88,54 +107,74 @@ void admin_gather(struct page *p, const char *section, const struct page_read *r
     const struct admin *a = admin_of(p);
     bool refreshes = request_query(p->rq, "refresh").len > 0;
     page_set_text(p, "section", str_of(section));
-    all[0] = (struct page_read){.name = "session",
-                                .path = arena_printf(p->rq->arena, "/v1/console/sessions/%s", a->session),
-                                .query = refreshes ? STR("use=0") : (struct str){NULL, 0}};
+    all[0] = (struct page_read){
+        .name = "session", .path = session_path(p), .query = refreshes ? STR("use=0") : (struct str){NULL, 0}};
     for (size_t i = 0; i < count; i++)
         all[i + 1] = reads[i];
     page_gather(p, a->bearer, all, count + 1, then);
 }
 
+void admin_read_again(struct page *p, const struct page_read *read, bool (*then)(struct page *p))
+{
+    page_gather(p, admin_of(p)->bearer, read, 1, then);
+}
+
+bool admin_redirect_with(struct page *p, const char *to, const struct admin_notice *n)
+{
+    if (n->undo)
+        page_keep(p, "undo", n->undo, UNDO_LIFE_S);
+    page_keep(p, "notice",
+              json_pack("{s:s,s:I,s:b,s:b,s:s?}", "id", n->id, "n", (json_int_t)n->n, "bad", n->bad, "undo",
+                        n->undo != NULL, "code", n->code),
+              NOTICE_LIFE_S);
+    return page_redirect(p, to);
+}
+
 bool admin_redirect(struct page *p, const char *to, const char *notice, int64_t n)
 {
-    page_keep(p, "notice", json_pack("{s:s,s:I}", "id", notice, "n", (json_int_t)n), NOTICE_LIFE_S);
-    return page_redirect(p, to);
+    return admin_redirect_with(p, to, &(struct admin_notice){.id = notice, .n = n});
 }
 
 static bool redirect_bad(struct page *p, const char *to, const char *notice)
 {
-    page_keep(p, "notice", json_pack("{s:s,s:i,s:b}", "id", notice, "n", 0, "bad", 1), NOTICE_LIFE_S);
-    return page_redirect(p, to);
+    return admin_redirect_with(p, to, &(struct admin_notice){.id = notice, .bad = true});
 }
 
 bool admin_redirect_failed(struct page *p, const char *to)
 {
-    switch (p->rq->reply.status) {
-    case 401:
+    int status = p->rq->reply.status;
+    const char *code = text_in(page_answer(p), "error");
+    if (status == 401) {
         page_forget(p, COOKIE);
         return redirect_bad(p, SIGN_IN, "ended");
-    case 403:
-        return redirect_bad(p, to, "read_only");
-    case 404:
-        return redirect_bad(p, to, "gone");
-    case 409:
-        return redirect_bad(p, to, "held");
-    case 400:
-        return redirect_bad(p, to, "invalid");
-    default:
-        return redirect_bad(p, to, "failed");
     }
+    if (status == 403)
+        return redirect_bad(p, to, "read_only");
+    if (status == 404)
+        return redirect_bad(p, to, "gone");
+    if (code && strcmp(code, "LEGAL_HOLD") == 0)
+        return redirect_bad(p, to, "held");
+    if (code && status >= 400 && status < 500)
+        return admin_redirect_with(p, to, &(struct admin_notice){.id = "error", .bad = true, .code = code});
+    return redirect_bad(p, to, "failed");
+}
+
+/* Of an answer about the session. */
+static bool is_ended(int status)
+{
+    return status == 401 || status == 403 || status == 404;
 }
 
 bool admin_failed(struct page *p)
 {
     int status = p->rq->reply.status;
     if (!json_object_get(p->values, "session")) {
-        if (status != 401 && status != 403 && status != 404)
+        if (!is_ended(status))
             return page_write(p, "failure", TEXT_PAGE_FAILURE_TITLE, 503);
         page_forget(p, COOKIE);
         return redirect_bad(p, SIGN_IN, "ended");
     }
+    admin_of(p)->is_alive = true;
     page_set(p, "may_change",
              json_boolean(strcmp(text_in(json_object_get(p->values, "session"), "scope"), "admin") == 0));
     if (status == 200)
@@ -145,10 +184,37 @@ bool admin_failed(struct page *p)
     return page_write(p, "failure", TEXT_PAGE_FAILURE_TITLE, status == 503 ? 503 : 500);
 }
 
+static void ask_as_operator(struct page *p)
+{
+    const struct admin *a = admin_of(p);
+    page_ask(p, &a->next, a->answered);
+}
+
+static bool session_answered(struct page *p)
+{
+    struct admin *a = admin_of(p);
+    if (is_ended(p->rq->reply.status)) {
+        page_forget(p, COOKIE);
+        return redirect_bad(p, SIGN_IN, "ended");
+    }
+    if (p->rq->reply.status != 200)
+        return page_write(p, "failure", TEXT_PAGE_FAILURE_TITLE, 503);
+    a->is_alive = true;
+    ask_as_operator(p);
+    return false;
+}
+
+/* The cookie alone allows nothing: before the first request of a form the session is asked for. */
 void admin_ask(struct page *p, enum method method, struct str path, struct str body, bool (*answered)(struct page *p))
 {
-    page_ask(p, &(struct forward){.method = method, .path = path, .body = body, .bearer = admin_of(p)->bearer},
-             answered);
+    struct admin *a = admin_of(p);
+    a->next = (struct forward){.method = method, .path = path, .body = body, .bearer = a->bearer};
+    a->answered = answered;
+    if (a->is_alive)
+        ask_as_operator(p);
+    else
+        page_ask(p, &(struct forward){.method = METHOD_GET, .path = session_path(p), .bearer = a->bearer},
+                 session_answered);
 }
 
 /* --- values --- */
@@ -190,6 +256,63 @@ void admin_set_query(struct page *p, const char *name)
     struct str value = request_query(p->rq, name);
     if (value.len && str_is_utf8(value))
         page_set_text(p, name, str_trim(value));
+}
+
+json_t *admin_word(const json_t *value)
+{
+    const char *text = json_string_value(value);
+    char word[64] = "";
+    size_t len = 0;
+    for (size_t i = 0; text && text[i] && len < sizeof word - 1; i++) {
+        char c = text[i];
+        bool plain = (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+        if (c >= 'A' && c <= 'Z')
+            word[len++] = (char)(c - 'A' + 'a');
+        else if (plain || (len > 0 && word[len - 1] != '_'))
+            word[len++] = plain ? c : '_';
+    }
+    return json_stringn(word, len);
+}
+
+void admin_set_short(json_t *item, const char *name)
+{
+    char key[64];
+    const char *id = json_string_value(json_object_get(item, name));
+    (void)snprintf(key, sizeof key, "%s_short", name);
+    if (id)
+        json_object_set_new(item, key, json_stringn(id, strnlen(id, 8)));
+}
+
+void admin_set_labels(struct page *p, json_t *participants)
+{
+    static const struct {
+        const char *name;
+        enum text label;
+    } own[] = {{"reclaim.calls", TEXT_ADMIN_PARTICIPANT_CALLS},
+               {"reclaim.charges", TEXT_ADMIN_PARTICIPANT_CHARGES},
+               {"reclaim.adjustments", TEXT_ADMIN_PARTICIPANT_ADJUSTMENTS}};
+    size_t i;
+    json_t *one;
+    json_array_foreach(participants, i, one)
+    {
+        const char *name = text_in(one, "name");
+        bool has_label = json_string_length(json_object_get(one, "label")) > 0;
+        for (size_t n = 0; n < COUNT_OF(own) && !has_label; n++)
+            if (name && strcmp(name, own[n].name) == 0) {
+                struct str text = sentence(p->reader.sentences, p->reader.language, own[n].label);
+                json_object_set_new(one, "label", json_stringn(text.at, text.len));
+            }
+    }
+}
+
+json_t *admin_decimal(const struct page *p, double value, int digits)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%.*f", digits, value);
+    char *point = strchr(text, '.');
+    if (point && p->reader.language == LANGUAGE_DE)
+        *point = ',';
+    return json_string(text);
 }
 
 json_t *admin_duration(struct page *p, int64_t seconds)
@@ -253,7 +376,10 @@ static void exchange(struct page *p, const char *bearer)
     }
     a->bearer = bearer;
     p->own = a;
-    admin_ask(p, METHOD_POST, STR("/v1/console/sessions"), STR("{}"), signed_in);
+    page_ask(p,
+             &(struct forward){
+                 .method = METHOD_POST, .path = STR("/v1/console/sessions"), .body = STR("{}"), .bearer = bearer},
+             signed_in);
 }
 
 static void sign_in_form_handle(struct request *rq)
@@ -296,10 +422,8 @@ static void sign_out_form_handle(struct request *rq)
     if (!p)
         return;
     bool everywhere = page_field(p, "everywhere").len > 0;
-    admin_ask(p, METHOD_DELETE,
-              everywhere ? STR("/v1/console/sessions")
-                         : arena_printf(rq->arena, "/v1/console/sessions/%s", admin_of(p)->session),
-              (struct str){NULL, 0}, signed_out);
+    admin_ask(p, METHOD_DELETE, everywhere ? STR("/v1/console/sessions") : session_path(p), (struct str){NULL, 0},
+              signed_out);
 }
 
 const struct route admin_routes[] = {

@@ -54,7 +54,10 @@ static json_t *rows_of(struct page *p, const json_t *series, const char *const *
         for (size_t n = 0; n < count; n++) {
             json_t *value = json_array_get(json_object_get(series, names[n]), i);
             any |= json_number_value(value) > 0;
-            json_object_set(row, names[n], value);
+            if (json_is_real(value))
+                json_object_set_new(row, names[n], admin_decimal(p, json_real_value(value), 2));
+            else
+                json_object_set(row, names[n], value);
         }
         if (any)
             json_array_append_new(rows, row);
@@ -88,10 +91,13 @@ void admin_set_layers(struct page *p, const json_t *layers)
 {
     static const char *const names[] = {"api", "calls", "billing", "events"};
     json_t *rows = json_array();
-    for (size_t i = 0; layers && i < COUNT_OF(names); i++) {
+    bool has_broker = json_is_true(json_object_get(p->values, "has_broker"));
+    for (size_t i = 0; json_is_object(layers) && i < COUNT_OF(names); i++) {
         char key[16];
         (void)snprintf(key, sizeof key, "%s_ms", names[i]);
         const json_t *ms = json_object_get(layers, key);
+        if (strcmp(names[i], "events") == 0 && !has_broker && !json_is_integer(ms))
+            continue;
         AUTO(buf) struct buf bar = buf_new(1024);
         int64_t took = json_integer_value(ms);
         chart_bar(json_is_integer(ms) ? (int)(took * 100 / WITHIN_MS > 100 ? 100 : took * 100 / WITHIN_MS) : 0,
@@ -110,7 +116,10 @@ static void set_attention(struct page *p, json_t *attention)
     size_t i;
     json_t *item;
     json_array_foreach(attention, i, item)
+    {
         json_object_set_new(item, "left", admin_duration(p, admin_seconds_until(json_object_get(item, "at"))));
+        admin_set_short(item, "customer_id");
+    }
 }
 
 /* Everything that is more than it should be has a class of its own. */
@@ -119,12 +128,7 @@ static void set_figures(struct page *p, const json_t *stats)
     const json_t *erasures = json_object_get(stats, "erasures"), *codes = json_object_get(stats, "codes_today");
     int64_t mailed = json_integer_value(json_object_get(codes, "mailed"));
     int64_t delivered = json_integer_value(json_object_get(codes, "delivered"));
-    char share[16];
-    (void)snprintf(share, sizeof share, "%.1f", mailed ? 100.0 * (double)delivered / (double)mailed : 100.0);
-    char *point = strchr(share, '.');
-    if (point && p->reader.language == LANGUAGE_DE)
-        *point = ',';
-    page_set_text(p, "share", str_of(share));
+    page_set(p, "share", admin_decimal(p, mailed ? 100.0 * (double)delivered / (double)mailed : 100.0, 1));
     page_set(p, "oldest", admin_duration(p, json_integer_value(json_object_get(erasures, "oldest_seconds"))));
     page_set(p, "deadline", admin_duration(p, json_integer_value(json_object_get(erasures, "deadline_seconds"))));
     const json_t *mail = json_object_get(stats, "mail");
@@ -137,7 +141,9 @@ static bool overview(struct page *p)
         return true;
     json_t *stats = json_object_get(p->values, "stats");
     set_figures(p, stats);
+    page_set(p, "several_instances", json_boolean(json_array_size(json_object_get(stats, "instances")) > 1));
     set_charts(p, stats);
+    page_set(p, "has_broker", json_incref(json_object_get(stats, "has_broker")));
     admin_set_layers(p, json_object_get(json_object_get(stats, "last_freeze"), "layers"));
     set_attention(p, json_object_get(stats, "attention"));
     return page_write(p, "admin-overview", TEXT_ADMIN_OVERVIEW, 200);

@@ -17,16 +17,19 @@ static bool orphans(struct page *p)
     {
         const char *id = json_string_value(json_object_get(item, "id"));
         json_object_set_new(item, "revealed", json_boolean(shown && id && strcmp(shown, id) == 0));
+        admin_set_short(item, "id");
     }
     return page_write(p, "admin-orphans", TEXT_ADMIN_ORPHANS, 200);
 }
 
 static bool orphan_revealed(struct page *p)
 {
+    const char *kept = admin_of(p)->kept;
+    const char *to = arena_printf(p->rq->arena, "/admin/orphans%s%s", kept && *kept ? "?" : "", kept ? kept : "").at;
     if (p->rq->reply.status != 200)
-        return admin_redirect_failed(p, "/admin/orphans");
+        return admin_redirect_failed(p, to);
     page_keep(p, "shown", json_pack("{s:s}", "id", (const char *)admin_of(p)->own), 600);
-    return page_redirect(p, "/admin/orphans");
+    return page_redirect(p, to);
 }
 
 static void orphans_form_handle(struct request *rq)
@@ -60,11 +63,23 @@ static void orphans_handle(struct request *rq)
 
 static bool show_audit(struct page *p)
 {
+    size_t i;
+    json_t *item;
     if (!json_object_get(p->values, "audit") && p->rq->reply.status == 400 && json_object_get(p->values, "session")) {
         page_set(p, "not_found", json_true());
         p->rq->reply.status = 200;
     }
-    return admin_failed(p) || page_write(p, "admin-audit", TEXT_ADMIN_AUDIT, 200);
+    if (admin_failed(p))
+        return true;
+    json_array_foreach(json_object_get(json_object_get(p->values, "audit"), "items"), i, item)
+    {
+        json_object_set_new(item, "what", json_incref(json_object_get(item, "action")));
+        json_object_set_new(item, "what_word", admin_word(json_object_get(item, "action")));
+        json_object_set_new(item, "outcome_word", admin_word(json_object_get(item, "outcome")));
+        admin_set_short(item, "customer_id");
+        admin_set_short(item, "correlation_id");
+    }
+    return page_write(p, "admin-audit", TEXT_ADMIN_AUDIT, 200);
 }
 
 /* An id that is of no request may be a customer's. */
@@ -74,22 +89,22 @@ static bool audit(struct page *p)
     const json_t *items = json_object_get(json_object_get(p->values, "audit"), "items");
     if (!customer || p->rq->reply.status != 200 || json_array_size(items) > 0)
         return show_audit(p);
-    page_gather(p, admin_of(p)->bearer,
-                &(struct page_read){.name = "audit", .path = STR("/v1/audit"), .query = str_of(customer)}, 1,
-                show_audit);
+    admin_read_again(p, &(struct page_read){.name = "audit", .path = STR("/v1/audit"), .query = str_of(customer)},
+                     show_audit);
     return false;
 }
 
 static void audit_handle(struct request *rq)
 {
-    static const char *const after[] = {"after"};
+    static const char *const place[] = {"after"}, *const place_and_kind[] = {"kind", "after"};
     struct page *p = admin_begin(rq);
     struct str q = p ? str_trim(request_query(rq, "q")) : STR(""), query;
     if (!p)
         return;
     admin_set_query(p, "q");
+    admin_set_query(p, "kind");
     admin_set_query(p, "after");
-    query = admin_query(p, "limit=50", after, 1);
+    query = q.len ? admin_query(p, "limit=50", place, 1) : admin_query(p, "limit=50", place_and_kind, 2);
     if (q.len && str_is_uuid(q))
         admin_of(p)->own = (void *)(uintptr_t)arena_printf(rq->arena, "%s&customer=%.*s", query.at, STR_ARGS(q)).at;
     if (q.len)
@@ -102,7 +117,7 @@ static void audit_handle(struct request *rq)
 
 static bool clock_was_moved(struct page *p)
 {
-    return p->rq->reply.status == 200 ? admin_redirect(p, "/admin", "clock_moved", 0)
+    return p->rq->reply.status == 200 ? admin_redirect(p, "/admin", admin_of(p)->own, 0)
                                       : admin_redirect_failed(p, "/admin");
 }
 
@@ -112,20 +127,15 @@ static void clock_form_handle(struct request *rq)
     if (!p)
         return;
     struct str advance = page_field(p, "advance");
-    admin_ask(p, METHOD_POST, STR("/v1/sandbox/clock"),
-              page_json(p, "{s:s%}", "advance", advance.at ? advance.at : "", advance.len), clock_was_moved);
+    bool resets = page_field(p, "reset").len > 0;
+    admin_of(p)->own = resets ? "clock_reset" : "clock_moved";
+    admin_ask(p, resets ? METHOD_DELETE : METHOD_POST, STR("/v1/sandbox/clock"),
+              resets ? (struct str){NULL, 0}
+                     : page_json(p, "{s:s%}", "advance", advance.at ? advance.at : "", advance.len),
+              clock_was_moved);
 }
 
 /* --- limits --- */
-
-/* "ip-site" as in the names of sentences: "ip_site". */
-static json_t *word_of(const char *tier)
-{
-    char word[64] = "";
-    for (size_t i = 0; tier && tier[i] && i < sizeof word - 1; i++)
-        word[i] = tier[i] == '-' ? '_' : tier[i];
-    return json_string(word);
-}
 
 static bool limits(struct page *p)
 {
@@ -137,7 +147,7 @@ static bool limits(struct page *p)
     size_t i;
     json_t *item;
     json_array_foreach(json_object_get(json_object_get(p->values, "limits"), "items"), i, item)
-        json_object_set_new(item, "word", word_of(json_string_value(json_object_get(item, "tier"))));
+        json_object_set_new(item, "word", admin_word(json_object_get(item, "tier")));
     return admin_failed(p) || page_write(p, "admin-limits", TEXT_ADMIN_LIMITS, 200);
 }
 
@@ -168,7 +178,7 @@ static void limits_handle(struct request *rq)
 static bool limits_were_reset(struct page *p)
 {
     return p->rq->reply.status == 200 ? admin_redirect(p, admin_of(p)->own, "reset", 0)
-                                      : admin_redirect_failed(p, "/admin/limits");
+                                      : admin_redirect_failed(p, admin_of(p)->own);
 }
 
 static void limits_form_handle(struct request *rq)
@@ -177,7 +187,10 @@ static void limits_form_handle(struct request *rq)
     if (!p)
         return;
     struct str typed = page_field(p, "key"), key = key_of(p, typed.at ? typed : STR(""));
-    admin_of(p)->own = "/admin/limits";
+    bool all = str_eq(key, STR("global"));
+    admin_of(p)->own = (void *)(uintptr_t)arena_printf(rq->arena, "/admin/limits%s%s",
+                                                       all ? "" : "?key=", all ? "" : admin_escaped(p, typed).at)
+                           .at;
     admin_ask(p, METHOD_DELETE, arena_printf(rq->arena, "/v1/limits/%.*s", STR_ARGS(key)), (struct str){NULL, 0},
               limits_were_reset);
 }
@@ -186,6 +199,13 @@ static void limits_form_handle(struct request *rq)
 
 static bool dead(struct page *p)
 {
+    size_t i;
+    json_t *item;
+    json_array_foreach(json_object_get(json_object_get(p->values, "dead"), "items"), i, item)
+    {
+        json_object_set_new(item, "what_word", admin_word(json_object_get(item, "what")));
+        admin_set_short(item, "customer_id");
+    }
     return admin_failed(p) || page_write(p, "admin-dead", TEXT_ADMIN_DEAD, 200);
 }
 
@@ -222,6 +242,7 @@ static void dead_form_handle(struct request *rq)
 
 static bool services(struct page *p)
 {
+    admin_set_labels(p, json_object_get(json_object_get(p->values, "services"), "items"));
     return admin_failed(p) || page_write(p, "admin-services", TEXT_ADMIN_SERVICES, 200);
 }
 
@@ -245,7 +266,7 @@ static bool settings(struct page *p)
     {
         const char *group = json_string_value(json_object_get(item, "group"));
         if (group && strcmp(group, last) != 0)
-            json_object_set_new(item, "heading", json_string(group));
+            json_object_set_new(item, "heading", admin_word(json_object_get(item, "group")));
         last = group ? group : last;
     }
     return page_write(p, "admin-settings", TEXT_ADMIN_SETTINGS, 200);

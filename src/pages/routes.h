@@ -10,6 +10,6 @@ extern const struct route recover_routes[];
 extern const struct route account_routes[];
 extern const struct route home_routes[], mailbox_routes[];
 extern const struct route home_routes[], admin_routes[], admin_overview_routes[], admin_customers_routes[],
-    admin_tools_routes[];
+    admin_actions_routes[], admin_tools_routes[];
 
 #endif

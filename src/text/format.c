@@ -26,7 +26,7 @@ static const enum text months[] = {TEXT_MONTH_01, TEXT_MONTH_02, TEXT_MONTH_03, 
 
 struct moment {
     int64_t year, month, day;
-    struct str clock; /* "14:32" */
+    struct str clock, seconds; /* "14:32", ":07" */
 };
 
 /* "2026-12-15T14:32:07.123Z"; the offset is always Z here. */
@@ -35,32 +35,33 @@ static bool parse(struct str text, struct moment *ret)
     if (text.len < sizeof "2026-12-15T14:32Z" - 1 || text.at[4] != '-' || text.at[7] != '-' || text.at[10] != 'T')
         return false;
     ret->clock = (struct str){text.at + 11, 5};
+    ret->seconds = text.at[16] == ':' && text.len >= 20 ? (struct str){text.at + 16, 3} : STR("");
     return !str_to_i64((struct str){text.at, 4}, 0, 9999, &ret->year) &&
            !str_to_i64((struct str){text.at + 5, 2}, 1, 12, &ret->month) &&
            !str_to_i64((struct str){text.at + 8, 2}, 1, 31, &ret->day);
 }
 
 static void add_moment(struct buf *out, const struct sentences *sentences, enum language language,
-                       const struct moment *m, bool with_clock)
+                       const struct moment *m, enum time_format format)
 {
     buf_addf(out, "%d%s ", (int)m->day, language == LANGUAGE_DE ? "." : "");
     buf_add(out, sentence(sentences, language, months[m->month - 1]));
     buf_addf(out, " %d", (int)m->year);
-    if (with_clock)
-        buf_addf(out, ", %.*s UTC", STR_ARGS(m->clock));
+    if (format != FORMAT_DATE)
+        buf_addf(out, ", %.*s%.*s UTC", STR_ARGS(m->clock), STR_ARGS(format == FORMAT_SECONDS ? m->seconds : STR("")));
 }
 
 void format_time(struct buf *out, const struct sentences *sentences, enum language language, struct str rfc3339,
-                 bool with_clock)
+                 enum time_format format)
 {
     struct moment m;
     if (!parse(rfc3339, &m))
         return;
     buf_addf(out, "<time datetime=\"");
     html_add_text(out, rfc3339);
-    buf_addf(out, "\" data-%s>", with_clock ? "time" : "date");
+    buf_addf(out, "\" data-%s>", format == FORMAT_DATE ? "date" : format == FORMAT_CLOCK ? "time" : "seconds");
     AUTO(buf) struct buf plain = buf_new(1024);
-    add_moment(&plain, sentences, language, &m, with_clock);
+    add_moment(&plain, sentences, language, &m, format);
     html_add_text(out, buf_str(&plain));
     buf_addz(out, "</time>");
 }
@@ -69,7 +70,7 @@ void format_plain_time(struct buf *out, const struct sentences *sentences, enum 
 {
     struct moment m;
     if (parse(rfc3339, &m))
-        add_moment(out, sentences, language, &m, true);
+        add_moment(out, sentences, language, &m, FORMAT_CLOCK);
 }
 
 void format_masked(struct buf *out, struct str address)

@@ -20,6 +20,7 @@ enum kind {
     NODE_IS,
     NODE_EACH,
     NODE_TIME,
+    NODE_MOMENT,
     NODE_DATE,
     NODE_NUMBER,
     NODE_MASK,
@@ -76,9 +77,10 @@ static struct node *node_new(struct parse *p, enum kind kind)
 static const struct {
     const char *word;
     enum kind kind;
-} actions[] = {{"t", NODE_SENTENCE}, {"word", NODE_WORD}, {"#if", NODE_IF},      {"#is", NODE_IS},
-               {"#each", NODE_EACH}, {"time", NODE_TIME}, {"date", NODE_DATE},   {"number", NODE_NUMBER},
-               {"mask", NODE_MASK},  {"raw", NODE_RAW},   {"query", NODE_QUERY}, {"asset", NODE_ASSET}};
+} actions[] = {{"t", NODE_SENTENCE},   {"word", NODE_WORD}, {"#if", NODE_IF},      {"#is", NODE_IS},
+               {"#each", NODE_EACH},   {"time", NODE_TIME}, {"date", NODE_DATE},   {"number", NODE_NUMBER},
+               {"mask", NODE_MASK},    {"raw", NODE_RAW},   {"query", NODE_QUERY}, {"asset", NODE_ASSET},
+               {"moment", NODE_MOMENT}};
 
 /* A sentence, or its two forms by number. */
 static enum err find_sentence(struct parse *p, struct node *node)
@@ -407,8 +409,12 @@ static void fill_leaf(struct filling *f, const struct node *node)
         buf_add(f->out, text.at ? text : STR(""));
         return;
     case NODE_TIME:
+    case NODE_MOMENT:
     case NODE_DATE:
-        format_time(f->out, f->reader->sentences, language, text, node->kind == NODE_TIME);
+        format_time(f->out, f->reader->sentences, language, text,
+                    node->kind == NODE_DATE     ? FORMAT_DATE
+                    : node->kind == NODE_MOMENT ? FORMAT_SECONDS
+                                                : FORMAT_CLOCK);
         return;
     case NODE_NUMBER:
         if (json_is_integer(value))

@@ -10,6 +10,7 @@
  *   {{#each path}} {{/each}}     for each item of an array; {{.}} is the item itself
  *   {{>partial}}                 another template
  *   {{time path}} {{date path}}  RFC 3339 text as a <time> in the reader's language
+ *   {{moment path}}              the same with seconds
  *   {{number path}}              1,204 or 1.204
  *   {{mask path}}                an address as ad•••@example.com
  *   {{query path}}               escaped for a query string
