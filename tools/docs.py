@@ -3,7 +3,8 @@
 
 usage: docs.py OPENAPI OUTPUT
 
-The output is a part of a template (src/text/template.h) without tags of its own. It has no <html> and no <head>, no style and
+The output is a part of a template (src/text/template.h): words of the page itself are sentences of the section [docs]; what comes
+from the description stays English and is marked so. It has no <html> and no <head>, no style and
 no script; all text in it is escaped. Each operation's anchor is its operationId. web/docs.js adds the search, the forms to try operations and the buttons to copy.
 """
 
@@ -13,18 +14,16 @@ import re
 import sys
 from pathlib import Path
 
+OWN = 'lang="\x01lang\x02"'  # inside English: in the language of the page again
 METHODS = ["get", "head", "post", "put", "patch", "delete", "options"]
 COMMON = 10  # an answer that more operations share is shown in full once only, and is left out of the search
 
-ADMITS = {
-    "customer": "the customer's own credentials: its owner's, its members', its keys",
-    "owner_only": "the owner of the account: with a token, or a key of the customer",
-    "admin": "administrators",
-    "read": "keys with the scope <code>read</code>",
-    "billing": "keys with the scope <code>billing</code>",
-    "calls": "keys with the scope <code>calls</code>",
-    "receipts": "keys with the scope <code>receipts:NAME</code>, for the participant of that name",
-}
+ADMITS = ["customer", "owner_only", "admin", "read", "billing", "calls", "receipts"]
+
+
+def t(name):
+    """A sentence of the page; main() makes a tag of it."""
+    return f"\x01t docs.{name}\x02"
 
 
 def esc(text):
@@ -44,12 +43,12 @@ def inline(text):
 
 
 def prose(text):
-    return "".join(f"<p>{inline(part)}</p>\n" for part in text.split("\n\n") if part.strip())
+    return "".join(f'<p lang="en">{inline(part)}</p>\n' for part in text.split("\n\n") if part.strip())
 
 
 def code_block(label, text, language, attributes=""):
     return (
-        f'<figure class="docs-code"{attributes}><figcaption>{inline(label)}</figcaption>'
+        f'<figure class="docs-code"{attributes}><figcaption lang="en">{inline(label)}</figcaption>'
         f'<pre tabindex="0"><code class="docs-{language}">{text}</code></pre></figure>\n'
     )
 
@@ -189,9 +188,9 @@ class Description:
 
 
 def field_list(rows, with_required):
-    out = ['<dl class="docs-fields">\n']
+    out = ['<dl class="docs-fields" lang="en">\n']
     for name, kind, required, description in rows:
-        need = ' <span class="docs-required">required</span>' if required and with_required else ""
+        need = f' <span class="docs-required" {OWN}>{t("required")}</span>' if required and with_required else ""
         out.append(f'<div><dt><code>{esc(name)}</code> <span class="docs-type">{kind}</span>{need}</dt>')
         out.append(f"<dd>{inline(description)}</dd></div>\n" if description else "<dd></dd></div>\n")
     return "".join(out).replace("<dd></dd>", "") + "</dl>\n"
@@ -199,14 +198,13 @@ def field_list(rows, with_required):
 
 def who(operation):
     if not operation.get("security"):
-        return "Anyone; no credentials are needed."
+        return t("admits_anyone")
     admits = operation.get("x-admits")
     if not admits:
-        return "Anyone with credentials."
+        return t("admits_any_credentials")
     names = [name for name in ADMITS if name in admits and not (name == "customer" and "owner_only" in admits)]
-    words = [ADMITS[name] + (" (also while it is frozen)" if name in ("customer", "owner_only") and "frozen" in admits else "") for name in names]
-    text = "; ".join(words) + "."
-    return text[0].upper() + text[1:]
+    frozen = " " + t("admits_frozen") if "frozen" in admits else ""
+    return "; ".join(t(f"admits_{name}") + (frozen if name in ("customer", "owner_only") else "") for name in names) + "."
 
 
 def first_example(d, operation):
@@ -268,23 +266,23 @@ def javascript(d, path, method, operation):
 
 def answer_summary(status, answer):
     kind = {"2": "good", "4": "warn", "5": "bad"}.get(status[0], "soft")
-    return f'<summary><span class="docs-status docs-{kind}">{esc(status)}</span> <span>{inline(answer["description"])}</span></summary>\n'
+    return f'<summary><span class="docs-status docs-{kind}">{esc(status)}</span> <span lang="en">{inline(answer["description"])}</span></summary>\n'
 
 
 def answer_body(d, status, answer):
     """Examples, fields and header fields."""
     out, contents = [], answer.get("content", {})
     if not contents:
-        out.append('<p class="docs-soft">The answer has no body.</p>\n')
+        out.append(f'<p class="docs-soft">{t("no_body")}</p>\n')
     for type_name, content in contents.items():
         for words, value in d.examples(content):
             label = words if type_name == "application/json" else f"{words}, {type_name}"
             out.append(code_block(label, plain(as_text(value)), "json"))
         if status < "300":
             names, rows = d.objects(content["schema"]), d.fields(content["schema"])
-            out.append(f'<p class="docs-soft">Fields: {links(names)}</p>\n' if names else field_list(rows, False) if rows else "")
+            out.append(f'<p class="docs-soft">{t("fields")} {links(names)}</p>\n' if names else field_list(rows, False) if rows else "")
     headers = ", ".join(f"<code>{esc(name)}</code>" for name in answer.get("headers", {}))
-    return "".join(out) + (f'<p class="docs-soft">Header fields: {headers}</p>\n' if headers else "")
+    return "".join(out) + (f'<p class="docs-soft">{t("header_fields")}: {headers}</p>\n' if headers else "")
 
 
 def answer_part(d, status, reference, is_open):
@@ -296,7 +294,7 @@ def answer_part(d, status, reference, is_open):
     return (
         f'<details class="docs-answer" data-common>{answer_summary(status, answer)}'
         f'<pre tabindex="0"><code>{plain(as_text(value))}</code></pre>\n'
-        f'<p class="docs-soft"><a href="#answer-{esc(name)}">More of this answer</a></p></details>\n'
+        f'<p class="docs-soft"><a href="#answer-{esc(name)}">{t("more_of_answer")}</a></p></details>\n'
     )
 
 
@@ -304,9 +302,9 @@ def parameters_part(d, operation):
     parameters = [d.follow(one) for one in operation.get("parameters", [])]
     if not parameters:
         return ""
-    out = ['<h4>Parameters</h4>\n<dl class="docs-fields">\n']
+    out = [f'<h4>{t("parameters")}</h4>\n<dl class="docs-fields" lang="en">\n']
     for one in parameters:
-        need = ' <span class="docs-required">required</span>' if one.get("required") else ""
+        need = f' <span class="docs-required" {OWN}>{t("required")}</span>' if one.get("required") else ""
         allowed = d.follow(one["schema"]).get("enum")
         data = f' data-parameter="{esc(one["name"])}" data-in="{esc(one["in"])}"' + (" data-required" if one.get("required") else "")
         data += f' data-example="{esc(one["example"])}"' if "example" in one else ""
@@ -320,8 +318,8 @@ def body_part(d, operation):
     body = d.follow(operation.get("requestBody", {}))
     out = []
     for type_name, content in body.get("content", {}).items():
-        need = "" if body.get("required") else ", may be left out"
-        out.append(f'<h4>Body <span class="docs-type">{esc(type_name)}{need}</span></h4>\n')
+        need = "" if body.get("required") else ", " + t("optional_body")
+        out.append(f'<h4>{t("body")} <span class="docs-type">{esc(type_name)}{need}</span></h4>\n')
         out.append(field_list(d.fields(content["schema"]), True))
         for words, value in d.examples(content):
             out.append(code_block(words, plain(as_text(value)), "json", " data-body"))
@@ -339,17 +337,17 @@ def operation_part(d, path, methods, operations):
     ids = "".join(f'<span id="{esc(one["operationId"])}"></span>' for one in operations[1:])
     badges = " ".join(method_badge(method) for method in methods)
     out = [f'<article class="docs-operation" id="{esc(operation["operationId"])}"{data}>{ids}\n']
-    out.append(f'<h3>{inline(operation["summary"])} <a class="docs-anchor" href="#{esc(operation["operationId"])}" aria-label="Link to: {esc(operation["summary"])}">#</a></h3>\n')
+    out.append(f'<h3 lang="en">{inline(operation["summary"])} <a class="docs-anchor" href="#{esc(operation["operationId"])}" aria-label="#: {esc(operation["summary"])}">#</a></h3>\n')
     out.append(f'<p class="docs-line">{badges} <code>{esc(path).replace("/", "/<wbr>")}</code></p>\n')
     out.append(prose(operation["description"]))
     if not public:
-        out.append(f'<p class="docs-soft">{inline(d.data["paths"][path]["servers"][0]["description"])}</p>\n')
-    out.append(f'<p class="docs-who"><strong>Who may call it</strong> {who(operation)}</p>\n')
+        out.append(f'<p class="docs-soft" lang="en">{inline(d.data["paths"][path]["servers"][0]["description"])}</p>\n')
+    out.append(f'<p class="docs-who"><strong>{t("who")}</strong> {who(operation)}</p>\n')
     out.append(parameters_part(d, operation) + body_part(d, operation))
-    out.append("<h4>Request</h4>\n")
+    out.append(f'<h4>{t("request")}</h4>\n')
     out.append(code_block("curl", curl(d, path, methods[0], operation), "shell"))
     out.append(code_block("JavaScript", javascript(d, path, methods[0], operation), "script"))
-    out.append('<h4 class="docs-answers">Answers</h4>\n')
+    out.append(f'<h4 class="docs-answers">{t("answers")}</h4>\n')
     statuses = sorted(operation["responses"])
     usual = max((status for status in statuses if status < "300"), default=None)
     out += [answer_part(d, status, operation["responses"][status], status == usual) for status in statuses]
@@ -361,11 +359,11 @@ def title(tag):
 
 
 def navigation(d, tags):
-    out = ['<nav class="docs-nav" aria-label="Operations">\n<details class="docs-menu" open><summary>Operations</summary>\n']
-    out.append('<h2><a href="#introduction">Introduction</a></h2>\n<ul><li><a href="#credentials">Credentials</a></li><li><a href="#common-answers">Common answers</a></li><li><a href="#objects">Objects</a></li></ul>\n')
+    out = [f'<nav class="docs-nav" aria-label="{t("operations")}">\n<details class="docs-menu" open><summary>{t("operations")}</summary>\n']
+    out.append(f'<h2><a href="#introduction">{t("introduction")}</a></h2>\n<ul><li><a href="#credentials">{t("credentials")}</a></li><li><a href="#common-answers">{t("common")}</a></li><li><a href="#objects">{t("objects")}</a></li></ul>\n')
     for tag, groups in tags:
         name = tag["name"]
-        out.append(f'<h2><a href="#tag-{esc(name)}">{esc(title(name))}</a></h2>\n<ul>\n')
+        out.append(f'<h2><a href="#tag-{esc(name)}" lang="en">{esc(title(name))}</a></h2>\n<ul lang="en">\n')
         for _, methods, operations in groups:
             text = methods[0].upper() if len(methods) == 1 else "ANY"
             out.append(f'<li><a href="#{esc(operations[0]["operationId"])}"><span>{inline(operations[0]["summary"])}</span> <span class="docs-method docs-{methods[0]}">{text}</span></a></li>\n')
@@ -375,9 +373,9 @@ def navigation(d, tags):
 
 def introduction(d):
     info = d.data["info"]
-    out = [f'<h1>API reference</h1>\n<header class="docs-card" id="introduction">\n<p class="docs-lead">{inline(info["summary"])}</p>\n{prose(info["description"])}']
-    out.append(f'<p class="docs-soft">Version {esc(info["version"])}. For programs: <a href="/openapi.json">openapi.json</a>.</p>\n</header>\n')
-    out.append('<section class="docs-card" id="credentials">\n<h2>Credentials</h2>\n<dl class="docs-fields">\n')
+    out = [f'<h1>{t("title")}</h1>\n<header class="docs-card" id="introduction">\n<p class="docs-soft">{t("english")}</p>\n<p class="docs-lead" lang="en">{inline(info["summary"])}</p>\n{prose(info["description"])}']
+    out.append(f'<p class="docs-soft">{t("version")} {esc(info["version"])}. {t("for_programs")} <a href="/openapi.json">openapi.json</a>.</p>\n</header>\n')
+    out.append(f'<section class="docs-card" id="credentials">\n<h2>{t("credentials")}</h2>\n<dl class="docs-fields" lang="en">\n')
     for scheme in d.data["components"]["securitySchemes"].values():
         name = "Authorization: Bearer TOKEN" if scheme["type"] == "http" else f"{scheme['name']}: KEY"
         out.append(f"<div><dt><code>{esc(name)}</code></dt><dd>{inline(scheme['description'])}</dd></div>\n")
@@ -386,7 +384,7 @@ def introduction(d):
 
 
 def common_answers(d):
-    out = ['<section class="docs-tag" id="common-answers">\n<h2>Common answers</h2>\n<p>Answers that many operations give, and those to requests that reach none.</p>\n']
+    out = [f'<section class="docs-tag" id="common-answers">\n<h2>{t("common")}</h2>\n<p>{t("common_text")}</p>\n']
     for status, reference in d.data["x-answers-anywhere"].items():
         answer = d.follow(reference)
         out.append(f'<details class="docs-answer">{answer_summary(status, answer)}{answer_body(d, status, answer)}</details>\n')
@@ -398,19 +396,28 @@ def common_answers(d):
 
 
 def objects(d):
-    out = ['<section class="docs-tag" id="objects">\n<h2>Objects</h2>\n<p>What answers consist of.</p>\n']
+    out = [f'<section class="docs-tag" id="objects">\n<h2>{t("objects")}</h2>\n<p>{t("objects_text")}</p>\n']
     for name in d.answer_objects():
         schema = d.data["components"]["schemas"][name]
         out.append(f'<section class="docs-object" id="object-{esc(name)}"><h3>{esc(name)}</h3>\n{prose(schema.get("description", ""))}{field_list(d.fields(schema), False)}</section>\n')
     return "".join(out) + "</section>\n"
 
 
+SCRIPT_WORDS = """search search_key found none copy copied selected bearer key sent_as token optional body example use_token token_used
+not_sent not_sent_why in_ms nothing header_fields no_answer is_running send request try try_text method"""
+
+
+def script_words():
+    """What docs.js says."""
+    return "<ul hidden>" + "".join(f'<li data-word="{name}" data-text="{t("js_" + name)}"></li>' for name in SCRIPT_WORDS.split()) + "</ul>\n"
+
+
 def page(d):
     tags = [(tag, d.groups(tag["name"])) for tag in d.data["tags"]]
     tags = [(tag, groups) for tag, groups in tags if groups]
-    out = ['<div class="docs" lang="en">\n', navigation(d, tags), '<div class="docs-reference">\n', introduction(d)]
+    out = ['<div class="docs">\n', script_words(), navigation(d, tags), '<div class="docs-reference">\n', introduction(d)]
     for tag, groups in tags:
-        out.append(f'<section class="docs-tag" id="tag-{esc(tag["name"])}">\n<h2>{esc(title(tag["name"]))}</h2>\n{prose(tag["description"])}')
+        out.append(f'<section class="docs-tag" id="tag-{esc(tag["name"])}">\n<h2 lang="en">{esc(title(tag["name"]))}</h2>\n{prose(tag["description"])}')
         out += [operation_part(d, *group) for group in groups]
         out.append("</section>\n")
     return "".join(out) + common_answers(d) + objects(d) + "</div>\n</div>\n"
@@ -419,7 +426,8 @@ def page(d):
 def main():
     source, output = Path(sys.argv[1]), Path(sys.argv[2])
     text = page(Description(json.loads(source.read_text(encoding="utf-8"))))
-    output.write_text(text.replace("{{", "{&#123;"), encoding="utf-8")
+    text = text.replace("{{", "{&#123;").replace("\x01", "{{").replace("\x02", "}}")
+    output.write_text(text, encoding="utf-8")
 
 
 main()

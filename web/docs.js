@@ -1,6 +1,10 @@
 // What scripts add to the reference at /docs: search, forms to try operations, buttons to copy. Without it the page is complete.
 
 const root = document.querySelector('.docs');
+const page = document.documentElement.lang;
+
+/** A sentence of the page in its language, with %1 and %2 filled. */
+const say = (name, ...values) => values.reduce((text, value, i) => text.replace(`%${i + 1}`, value), root.querySelector(`[data-word="${name}"]`).dataset.text);
 
 /** An element with properties, attributes (those with a hyphen, and "for") and children. */
 function make(name, properties = {}, ...children) {
@@ -27,7 +31,7 @@ function addSearch() {
   const menu = nav.querySelector('.docs-menu');
   const input = make('input', { type: 'search', id: 'docs-search', autocomplete: 'off', spellcheck: false });
   const status = make('p', { role: 'status' });
-  nav.prepend(make('div', { className: 'docs-search' }, make('label', { for: 'docs-search' }, 'Search ', make('kbd', { title: 'Press / to search' }, '/')), input, status));
+  nav.prepend(make('div', { className: 'docs-search' }, make('label', { for: 'docs-search' }, `${say('search')} `, make('kbd', { title: say('search_key') }, '/')), input, status));
 
   const articles = [...root.querySelectorAll('.docs-operation')];
   const rest = root.querySelectorAll('#introduction, #credentials, #common-answers, #objects');
@@ -54,7 +58,7 @@ function addSearch() {
       const target = document.getElementById(heading.firstElementChild.hash.slice(1));
       heading.hidden = heading.nextElementSibling.hidden = target.hidden;
     }
-    status.textContent = !words.length ? '' : found ? `${found} of ${articles.length} operations` : 'No operation has these words. Search for a path, a word or an error code.';
+    status.textContent = !words.length ? '' : found ? say('found', found, articles.length) : say('none');
   };
 
   input.addEventListener('input', filter);
@@ -115,17 +119,17 @@ function prepareMenu() {
 function addCopyButtons() {
   for (const figure of root.querySelectorAll('.docs-code')) {
     const caption = figure.querySelector('figcaption');
-    const button = make('button', { type: 'button', className: 'docs-copy', 'aria-label': `Copy: ${caption.textContent}` }, 'Copy');
+    const button = make('button', { type: 'button', className: 'docs-copy', 'aria-label': `${say('copy')}: ${caption.textContent}`, lang: page }, say('copy'));
     button.addEventListener('click', async () => {
       const code = figure.querySelector('code');
       try {
         await navigator.clipboard.writeText(code.textContent);
-        button.textContent = 'Copied';
+        button.textContent = say('copied');
       } catch {
         getSelection().selectAllChildren(code); // no clipboard, as on plain HTTP: the text is selected for the keyboard
-        button.textContent = 'Selected';
+        button.textContent = say('selected');
       }
-      setTimeout(() => (button.textContent = 'Copy'), 2000);
+      setTimeout(() => (button.textContent = say('copy')), 2000);
     });
     caption.append(button);
   }
@@ -160,14 +164,14 @@ const credential = {
 
 /** The fields for the credential; those of all operations show the same. */
 function credentialFields(id) {
-  const kind = make('select', { id: `${id}-kind`, className: 'docs-kind' }, make('option', { value: 'bearer' }, 'Bearer token'), make('option', { value: 'key' }, 'API key'));
+  const kind = make('select', { id: `${id}-kind`, className: 'docs-kind' }, make('option', { value: 'bearer' }, say('bearer')), make('option', { value: 'key' }, say('key')));
   const value = make('input', { type: 'password', id: `${id}-credential`, className: 'docs-credential', autocomplete: 'off', spellcheck: false });
   kind.value = credential.kind;
   value.value = credential.value;
   const keep = () => credential.keep(kind.value, value.value);
   kind.addEventListener('change', keep);
   value.addEventListener('input', keep);
-  return make('div', { className: 'docs-pair' }, labelled(kind, 'Sent as'), labelled(value, 'Token or key, kept in this tab only'));
+  return make('div', { className: 'docs-pair' }, labelled(kind, say('sent_as')), labelled(value, say('token')));
 }
 
 const labelled = (field, text) => make('div', {}, make('label', { for: field.id }, text), field);
@@ -178,7 +182,7 @@ function parameterField(id, { dataset }) {
   const field = dataset.allowed
     ? make('select', { id: name, required }, make('option', { value: '' }, ''), ...dataset.allowed.split(' ').map((one) => make('option', {}, one)))
     : make('input', { type: 'text', id: name, required, autocomplete: 'off', spellcheck: false, placeholder: dataset.example ?? '' });
-  return { field, name: dataset.parameter, place: dataset.in, part: labelled(field, `${dataset.parameter}${required ? '' : ' (optional)'}`) };
+  return { field, name: dataset.parameter, place: dataset.in, part: labelled(field, `${dataset.parameter}${required ? '' : ` ${say('optional')}`}`) };
 }
 
 /** The body's field, and a choice of examples to fill it with. */
@@ -188,11 +192,11 @@ function bodyFields(id, article) {
   const field = make('textarea', { id: `${id}-body`, spellcheck: false });
   const fill = (figure) => (field.value = figure.querySelector('code').textContent);
   fill(examples[0]);
-  const parts = [labelled(field, 'Body')];
+  const parts = [labelled(field, say('body'))];
   if (examples.length > 1) {
     const choice = make('select', { id: `${id}-example` }, ...examples.map((figure, i) => make('option', { value: i }, figure.querySelector('figcaption').firstChild.textContent)));
     choice.addEventListener('change', () => fill(examples[choice.value]));
-    parts.unshift(labelled(choice, 'Example'));
+    parts.unshift(labelled(choice, say('example')));
   }
   return { field, parts };
 }
@@ -225,10 +229,10 @@ function parsed(text) {
 
 /** After a sign-in: a button that takes the token over for the other operations. */
 function tokenButton(token) {
-  const button = make('button', { type: 'button' }, 'Use this token for the other operations');
+  const button = make('button', { type: 'button' }, say('use_token'));
   button.addEventListener('click', () => {
     credential.keep('bearer', token);
-    button.replaceWith(make('p', { className: 'docs-soft' }, 'The token is filled in at the other operations.'));
+    button.replaceWith(make('p', { className: 'docs-soft' }, say('token_used')));
   });
   return make('div', {}, button);
 }
@@ -241,7 +245,7 @@ async function send(result, requested) {
   try {
     [url, options] = requested();
   } catch {
-    failure(result, 'Not sent', 'The token, the key or a header field has a character that HTTP does not allow there.');
+    failure(result, say('not_sent'), say('not_sent_why'));
     return;
   }
   const began = performance.now();
@@ -254,13 +258,13 @@ async function send(result, requested) {
     const headers = [...answer.headers].map(([name, value]) => `${name}: ${value}`).join('\n');
     const block = (label, content) => make('figure', { className: 'docs-code' }, make('figcaption', {}, label), make('pre', { tabIndex: 0 }, make('code', {}, content)));
     result.replaceChildren(
-      make('p', {}, make('span', { className: `docs-status docs-${tone}` }, `${answer.status} ${answer.statusText}`.trim()), ` in ${took} ms`),
+      make('p', {}, make('span', { className: `docs-status docs-${tone}` }, `${answer.status} ${answer.statusText}`.trim()), ` ${say('in_ms', took)}`),
       ...(typeof json?.token === 'string' ? [tokenButton(json.token)] : []),
-      block('Body', json === undefined ? text || '(none)' : JSON.stringify(json, null, 2)),
-      block('Header fields', headers),
+      block(say('body'), json === undefined ? text || say('nothing') : JSON.stringify(json, null, 2)),
+      block(say('header_fields'), headers),
     );
   } catch (fault) {
-    failure(result, 'No answer', `${fault.message}. Is the server running?`);
+    failure(result, say('no_answer'), say('is_running', fault.message));
   }
 }
 
@@ -271,15 +275,15 @@ function tryForm(article) {
   const body = bodyFields(id, article);
   const method = make('select', { id: `${id}-method` }, ...methods.split(' ').map((one) => make('option', {}, one)));
   const danger = methods === 'DELETE';
-  const button = make('button', { className: danger ? 'danger' : 'first' }, `Send ${methods.includes(' ') ? 'the request' : methods}`);
+  const button = make('button', { className: danger ? 'danger' : 'first' }, say('send', methods.includes(' ') ? say('request') : methods));
   const result = make('div', { className: 'docs-result', role: 'status' });
   const form = make(
     'form',
     { className: 'docs-try' },
-    make('h4', {}, 'Try it'),
-    make('p', { className: 'docs-soft' }, `Sends the request to this server, ${location.host}. Its changes are real.`),
+    make('h4', {}, say('try')),
+    make('p', { className: 'docs-soft' }, say('try_text', location.host)),
     ...(credentials === undefined ? [] : [credentialFields(id)]),
-    ...(methods.includes(' ') ? [labelled(method, 'Method')] : []),
+    ...(methods.includes(' ') ? [labelled(method, say('method'))] : []),
     ...parameters.map(({ part }) => part),
     ...(body?.parts ?? []),
     make('div', {}, button),
@@ -297,7 +301,7 @@ function tryForm(article) {
 
 function addTryButtons() {
   for (const article of root.querySelectorAll('.docs-operation[data-path]')) {
-    const button = make('button', { type: 'button', className: 'docs-open', 'aria-label': `Try it: ${article.querySelector('h3').firstChild.textContent.trim()}` }, 'Try it');
+    const button = make('button', { type: 'button', className: 'docs-open', 'aria-label': `${say('try')}: ${article.querySelector('h3').firstChild.textContent.trim()}` }, say('try'));
     button.addEventListener('click', () => {
       const form = tryForm(article);
       button.replaceWith(form);

@@ -54,7 +54,7 @@ const char *asset_address(const char *name)
     return a ? a->address : NULL;
 }
 
-static bool accepts(struct str encodings, struct str wanted)
+bool encoding_is_accepted(struct str encodings, struct str wanted)
 {
     struct str one, name, weight;
     while (str_split(&encodings, ',', &one)) {
@@ -77,10 +77,10 @@ void asset_handle(struct request *rq)
     struct str encodings = request_header(rq, "Accept-Encoding");
     struct str body = a->plain;
     reply_header(rq, "Vary", "Accept-Encoding");
-    if (a->brotli.len && accepts(encodings, STR("br"))) {
+    if (a->brotli.len && encoding_is_accepted(encodings, STR("br"))) {
         body = a->brotli;
         reply_header(rq, "Content-Encoding", "br");
-    } else if (a->gzip.len && accepts(encodings, STR("gzip"))) {
+    } else if (a->gzip.len && encoding_is_accepted(encodings, STR("gzip"))) {
         body = a->gzip;
         reply_header(rq, "Content-Encoding", "gzip");
     }

@@ -23,4 +23,7 @@ void assets_free(void); /* those that were added */
 const char *asset_address(const char *name); /* NULL: there is none */
 void asset_handle(struct request *rq);       /* GET /assets/{file} */
 
+/* Whether an Accept-Encoding header allows it: "br" or "gzip". */
+bool encoding_is_accepted(struct str encodings, struct str wanted);
+
 #endif

@@ -352,6 +352,21 @@ bool page_write_foreign(struct page *p, struct str html, const char *content_pol
     return true;
 }
 
+bool page_write_static(struct page *p, struct str html, const char *encoding, const char *tag)
+{
+    bool is_known = str_eq(request_header(p->rq, "If-None-Match"), str_of(tag));
+    begin_reply(p, p->rq->reply.outcome, policy);
+    reply_header(p->rq, "ETag", tag);
+    reply_header(p->rq, "Vary", "Accept-Encoding, Accept-Language, Cookie");
+    if (encoding && !is_known)
+        reply_header(p->rq, "Content-Encoding", encoding);
+    p->rq->reply.cache_control = "private, no-cache"; /* kept, and asked for again with its tag */
+    if (!is_known)
+        reply_body(p->rq, "text/html; charset=utf-8", html);
+    p->rq->reply.status = is_known ? 304 : 200;
+    return true;
+}
+
 bool page_redirect(struct page *p, const char *to)
 {
     begin_reply(p, p->rq->reply.outcome, policy);

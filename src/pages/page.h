@@ -91,6 +91,8 @@ void page_gather(struct page *p, const char *bearer, const struct page_read *rea
 bool page_write(struct page *p, const char *template, enum text title, int status);
 /* HTML that is no page of ours, under a policy of its own; it lives as long as the request. */
 bool page_write_foreign(struct page *p, struct str html, const char *content_policy);
+/* A page that was written before, the same for every reader of its language; `encoding` may be NULL. 304 for who has it. */
+bool page_write_static(struct page *p, struct str html, const char *encoding, const char *tag);
 bool page_redirect(struct page *p, const char *to); /* 303 */
 /* The same from a handler: writes and sends. */
 void page_show(struct page *p, const char *template, enum text title, int status);

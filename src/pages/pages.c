@@ -46,6 +46,7 @@ void pages_free(struct pages *pages)
         return;
     templates_free(pages);
     assets_free();
+    docs_free();
     free(pages);
 }
 

@@ -5,6 +5,7 @@
 #include "http/router.h"
 
 extern const struct route docs_routes[];
+void docs_free(void); /* what the reference keeps */
 extern const struct route home_routes[];
 extern const struct route recover_routes[];
 extern const struct route account_routes[];
