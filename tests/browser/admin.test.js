@@ -163,7 +163,7 @@ describe('an operator', () => {
     await act('End the hold');
     assert.match(await page.locator('.rows').textContent(), /ke•••@/);
     await press(page, page.getByRole('button', { name: /Show the address/ }));
-    assert.match(await page.locator('.rows').textContent(), /keyboard@customers\.example\.com/);
+    await page.locator('.rows', { hasText: 'keyboard@customers.example.com' }).waitFor();
     assert.equal((await audited('reveal')).customer_id, customer.id);
     await act('Delete now');
     assert.equal(await state(), 'deleted');
