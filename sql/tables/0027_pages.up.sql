@@ -1,4 +1,3 @@
--- formerly d2896521177a3c68d5210c86b77adbb489e6e97b3504f2325c2cfa12c079c72d
 -- What the operators' console shows and nothing else recorded.
 
 -- The instances that use this database: each writes its row every few seconds, the leader deletes old ones.
@@ -9,9 +8,7 @@ CREATE TABLE reclaim.instances (
   started_at timestamptz NOT NULL,
   seen_at timestamptz NOT NULL, -- real time
   gate_lag_ms bigint,           -- how old its set of frozen customers was; null: not read yet
-  is_leader boolean NOT NULL,
-  has_broker boolean NOT NULL DEFAULT false,  -- RECLAIM_AMQP_URL is set
-  refused_last_hour bigint NOT NULL DEFAULT 0 -- requests that its limits refused
+  is_leader boolean NOT NULL
 );
 
 -- What became of each mail about a customer; neither its address nor its text. Kept as long as the audit.

@@ -224,6 +224,9 @@ describe('an operator', () => {
     const shown = await page.locator('tbody').textContent();
     for (const name of [script, rightToLeft, longName.trim()]) assert.ok(shown.includes(name), name);
     await look(page, 'admin-customers');
+    await page.setViewportSize({ width: 360, height: 900 });
+    assert.deepEqual(await page.locator('.scroll').evaluateAll((all) => all.map((one) => one.scrollWidth - one.clientWidth)), [0]);
+    await page.setViewportSize({ width: 1280, height: 900 });
     await page.goto('/admin/customers?q=nobody-is-called-so');
     assert.match(await page.locator('main').textContent(), /No customer has a name/);
     await page.goto(`/admin/customers/${odd[1].id}`);
