@@ -202,7 +202,7 @@ BEGIN
 END
 $$;
 
--- The first change of the tables, short. Whoever holds the second table does not keep those waiting for long who need the first.
+-- The first change of the tables, short: others wait for both locks and the work, which stays below a second.
 CREATE OR REPLACE FUNCTION pg_temp.adopt_begin(p_names text[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog SET timezone = 'UTC'
 AS $$
@@ -211,13 +211,15 @@ DECLARE
   v_view record;
 BEGIN
   FOREACH v_name IN ARRAY p_names LOOP
-    EXECUTE format('LOCK TABLE public.%I IN ACCESS EXCLUSIVE MODE', v_name);
-    PERFORM set_config('lock_timeout', '150ms', true);
     INSERT INTO reclaim.adoption (name, before, balance, filenode, blocks)
       SELECT v_name, ARRAY(SELECT reclaim.adopt_shape(format('public.%I', v_name)::regclass)),
         CASE WHEN p.balance IS NOT NULL THEN format('pg_catalog.round((NEW.%I)::numeric * %s)::bigint', split_part(p.balance, ':', 1),
           CASE split_part(p.balance, ':', 2) WHEN 'micros' THEN '1' WHEN 'cents' THEN '10000' ELSE '1000000' END) END, 0, 0
       FROM reclaim.adoption_plan p WHERE p.name = v_name;
+  END LOOP;
+  FOREACH v_name IN ARRAY p_names LOOP
+    PERFORM set_config('lock_timeout', CASE WHEN v_name = p_names[1] THEN '300ms' ELSE '150ms' END, true);
+    EXECUTE format('LOCK TABLE public.%I IN ACCESS EXCLUSIVE MODE', v_name);
   END LOOP;
   FOREACH v_name IN ARRAY p_names LOOP
     PERFORM pg_temp.adopt_drop_indexes(v_name);
