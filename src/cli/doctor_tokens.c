@@ -26,10 +26,7 @@ void doctor_check_tokens(const struct settings *s, finding_handler *each, void *
         each(context, &(struct finding){SEVERITY_FAILURE, sentence});
         return;
     }
-    (void)snprintf(sentence, sizeof sentence, "tokens: %zu keys of your identity provider", jwt_keys_count(keys));
+    (void)snprintf(sentence, sizeof sentence, "tokens: %zu key%s of your identity provider", jwt_keys_count(keys),
+                   jwt_keys_count(keys) == 1 ? "" : "s");
     each(context, &(struct finding){SEVERITY_OK, sentence});
-    if (!s->jwt_issuer || !s->jwt_audience)
-        each(context, &(struct finding){SEVERITY_WARNING,
-                                        "tokens of every issuer, or for every service, are accepted if their signature "
-                                        "is right: set RECLAIM_JWT_ISSUER and RECLAIM_JWT_AUDIENCE"});
 }

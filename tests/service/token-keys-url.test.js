@@ -270,7 +270,7 @@ describe('reclaim doctor', () => {
     await provider.close();
     assert.match(await examine(t, db, provider.env), /^FAIL +RECLAIM_JWKS_URL cannot be read/m);
     assert.match(await examine(t, db, {}), /^ok +tokens: Reclaim's own only/m);
-    assert.match(await examine(t, db, { RECLAIM_JWT_SECRET: jwtSecret }), /^warn +tokens of every issuer/m);
+    assert.match(await examine(t, db, { RECLAIM_JWT_SECRET: jwtSecret }), /^ok +tokens: 1 key of your identity provider$/m);
   });
 });
 
