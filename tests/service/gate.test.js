@@ -295,6 +295,7 @@ describe('the gate', () => {
     assertPasses(await gate(server, own), first);
     await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [first.id]);
     await until('the deletion heard', async () => (await gate(server, own)).status === 401);
+    await until('the login removed', async () => (await db.query('select from auth.users where id = $1', [first.user.id])).length === 0);
     const [second] = await db.query('insert into reclaim.customer_customers (owner_user_id) values ($1) returning id', [first.user.id]);
     assertPasses(await gate(server, own), second);
   });
