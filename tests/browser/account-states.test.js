@@ -80,7 +80,7 @@ describe('rare states', () => {
   it('a legal hold pauses the deletion: no date is promised, and its reason is not told', async () => {
     const customer = await addCustomer(db);
     const hold = (reason) => db.query('update reclaim.customer_customers set hold_reason = $2::text, hold_at = case when $2::text is not null then now() end where id = $1', [customer.id, reason]);
-    await hold('canary-reason');
+    await hold('a lawsuit of 1987');
     const page = await reader();
     await signIn(page, customer.user);
     assert.match(await page.locator('main').innerText(), /Deletion is paused for this account/);
@@ -93,7 +93,7 @@ describe('rare states', () => {
       assert.equal(await heading(page), 'Your account is closed, and its deletion is paused');
       const text = await page.locator('main').innerText();
       assert.match(text, /write to the people who run Example/);
-      assert.doesNotMatch(text, /hold|canary-reason|will be deleted on|about to be/i);
+      assert.doesNotMatch(text, /hold|a lawsuit of 1987|will be deleted on|about to be/i);
       assert.equal(await page.locator('.clock').count(), 0);
     }
     await look(page, 'account-paused');
@@ -102,7 +102,7 @@ describe('rare states', () => {
     await page.reload();
     assert.equal(await heading(page), 'Your account is closed and is about to be deleted');
     await look(page, 'account-due');
-    await hold('canary-reason');
+    await hold('a lawsuit of 1987');
     await press(page, 'Take it back');
     assert.equal((await rowOf(db, customer)).status, 'active');
     watched(page);

@@ -51,6 +51,7 @@ export const newReader = async (browser, server, { scripts = true, language = 'e
     viewport: { width: 1280, height: 900 },
     ...more,
   });
+  server.keepsConnections(() => context.close());
   const page = await context.newPage();
   const found = [];
   page.on('console', (message) => found.push(`console ${message.type()}: ${message.text()}`));

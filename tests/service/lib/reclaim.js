@@ -40,6 +40,7 @@ const ofRequest = '"event":"request"';
 const portion = 1 << 20;
 
 export class Server {
+  #clients = [];
   output = ''; // stdout
 
   constructor(child, scopeDirectory, log) {
@@ -150,8 +151,14 @@ export class Server {
     );
   }
 
+  /** A client that keeps connections open, as browsers do: closed before the server is stopped. */
+  keepsConnections(close) {
+    this.#clients.push(close);
+  }
+
   /** After all clients have closed: an open connection is a request without a reply. */
   async withoutConnections() {
+    for (const close of this.#clients.splice(0)) await close();
     await until('no connection left open', async () => {
       this.#stillThere();
       const metrics = parseMetrics((await request(this, { path: '/metrics', listener: 'ops' })).body);
