@@ -70,10 +70,10 @@ export const settled = (page) =>
 
 export const watched = (page) => assert.deepEqual(page.found, []);
 
-// axe-core's findings, short. Scripts must be on.
-export const accessibilityOf = async (page) => {
+// axe-core's findings, short; `only`: of these rules. Scripts must be on.
+export const accessibilityOf = async (page, only) => {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe);
-  const { violations } = await page.evaluate(() => globalThis.axe.run(document, { resultTypes: ['violations'] }));
+  const { violations } = await page.evaluate((rules) => globalThis.axe.run(document, { resultTypes: ['violations'], ...(rules && { runOnly: rules }) }), only);
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.target.join(' ')} ${node.any.map(({ message }) => message).join('; ')}`).join(' | ')}`);
 };
 
@@ -96,15 +96,20 @@ const schemes = [
   ['forced', { colorScheme: 'dark', forcedColors: 'active' }],
 ];
 
-// Colours differ by scheme, what is shown by width, words by language: each of them once is enough for axe.
-const isAskedOfAxe = (language, scheme, width) => (scheme === 'light' && (width === 1280 || language === 'en')) || (width === 1280 && language === 'en');
+// In the whole run German is looked at in light only, and axe asked once for each width and, about colours, each scheme;
+// `./dev test browser` looks at all, and asks axe each time.
+const few = process.env.RECLAIM_LOOKS === 'few';
+const rulesFor = (language, scheme, width) => {
+  if (!few || (language === 'en' && scheme === 'light')) return 'all';
+  return language === 'en' && width === 1280 ? ['color-contrast'] : undefined;
+};
 
-const lookOnce = async (page, name, scheme, width, { fullPage, axe }) => {
+const lookOnce = async (page, name, scheme, width, { fullPage, rules }) => {
   await page.emulateMedia({ ...Object.fromEntries(schemes)[scheme], reducedMotion: 'reduce' });
   await page.setViewportSize({ width, height: 900 });
   await page.screenshot({ path: picture(name), fullPage });
   keepForReadme(name);
-  const told = [...(await overflowOf(page)), ...(axe ? await accessibilityOf(page) : [])];
+  const told = [...(await overflowOf(page)), ...(rules ? await accessibilityOf(page, rules === 'all' ? undefined : rules) : [])];
   return told.map((problem) => `${name}: ${problem}`);
 };
 
@@ -127,11 +132,9 @@ export const look = async (page, name, { fullPage = true, languages = ['de', 'en
     await page.emulateMedia(schemes[0][1]); // Chromium keeps the canvas of the scheme that a page was loaded with
     await page.goto(to.href);
     await prepare?.();
-    // As one part of the whole run, German in light only; `./dev test browser` looks at all.
-    const few = process.env.RECLAIM_LOOKS === 'few' && language === 'de';
-    for (const [scheme] of few ? schemes.slice(0, 1) : schemes)
+    for (const [scheme] of few && language === 'de' ? schemes.slice(0, 1) : schemes)
       for (const width of [360, 1280])
-        problems.push(...(await lookOnce(page, `${name}-${language}-${scheme}-${width}`, scheme, width, { fullPage, axe: isAskedOfAxe(language, scheme, width) })));
+        problems.push(...(await lookOnce(page, `${name}-${language}-${scheme}-${width}`, scheme, width, { fullPage, rules: rulesFor(language, scheme, width) })));
   }
   await asBefore(page);
   await page.goto(address);
@@ -143,7 +146,7 @@ export const look = async (page, name, { fullPage = true, languages = ['de', 'en
 export const glance = async (page, name) => {
   mkdirSync(screenshots, { recursive: true });
   const problems = [];
-  for (const [scheme, width] of [['light', 360], ['dark', 1280]]) problems.push(...(await lookOnce(page, `${name}-${scheme}-${width}`, scheme, width, { fullPage: true, axe: true })));
+  for (const [scheme, width] of [['light', 360], ['dark', 1280]]) problems.push(...(await lookOnce(page, `${name}-${scheme}-${width}`, scheme, width, { fullPage: true, rules: 'all' })));
   await asBefore(page);
   assert.deepEqual(problems, []);
 };
