@@ -368,7 +368,7 @@ static void keys_read(struct key_wait *wait, bool reached)
 }
 
 /* False if the token was signed with none of the keys that its issuer publishes. Otherwise the request is answered later, or
- * with 503 if the set cannot be read: nobody knows then. */
+ * with 503 if the set cannot be read, since it may be among its keys. */
 static bool await_key(const struct authentication *shown, struct str token)
 {
     struct authentication unsure = *shown;
