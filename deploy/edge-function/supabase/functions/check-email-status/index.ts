@@ -1,0 +1,3 @@
+import { passTo } from '../_shared/reclaim.ts';
+
+Deno.serve(passTo('check-email-status'));
