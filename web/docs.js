@@ -33,6 +33,8 @@ function addSearch() {
   const status = make('p', { role: 'status' });
   nav.prepend(make('div', { className: 'docs-search' }, make('label', { for: 'docs-search' }, `${say('search')} `, make('kbd', { title: say('search_key') }, '/')), input, status));
 
+  const none = make('p', { className: 'docs-card docs-none', hidden: true, ariaHidden: 'true' }, say('none')); // the status says it already
+  root.querySelector('h1').after(none);
   const articles = [...root.querySelectorAll('.docs-operation')];
   const rest = root.querySelectorAll('#introduction, #credentials, #common-answers, #objects');
   let texts;
@@ -54,6 +56,7 @@ function addSearch() {
       if (section.querySelector('.docs-operation')) section.hidden = !section.querySelector('.docs-operation:not([hidden])');
     }
     for (const section of rest) section.hidden = words.length > 0;
+    none.hidden = found > 0;
     for (const heading of menu.querySelectorAll('h2')) {
       const target = document.getElementById(heading.firstElementChild.hash.slice(1));
       heading.hidden = heading.nextElementSibling.hidden = target.hidden;

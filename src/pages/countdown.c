@@ -4,7 +4,7 @@
 
 #define PRECISE_S 600
 
-/* "4:12" in the last ten minutes, before that "about 11 min", "about 3 h" or "about 29 days". */
+/* "4:12" in the last ten minutes, before that "about 11 minutes", "about 3 hours" or "about 29 days". */
 static void add_left(struct page *p, int64_t seconds, struct buf *out)
 {
     static const struct {

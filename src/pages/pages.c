@@ -115,7 +115,7 @@ static bool wants_html(const struct request *rq)
 void pages_refuse(struct request *rq, int status)
 {
     refuse_by_status(rq, status);
-    if (rq->forward || str_eq(rq->path, STR("/gate")) || !wants_html(rq))
+    if (rq->forward || str_eq(rq->path, STR("/gate")) || str_starts(rq->path, STR("/gate/")) || !wants_html(rq))
         return;
     struct page *p = status == 404 || status == 405 || status == 413 ? page_new(rq) : NULL;
     if (p && status == 413)

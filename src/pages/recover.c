@@ -215,11 +215,28 @@ static bool probed(struct page *p)
     return keep_and_go(p, next);
 }
 
+/* What has changed since the probe is a new finding, not a problem with the form. */
+static const char *found_meanwhile(struct page *p, const json_t *answer)
+{
+    const char *problem = recover_problem(answer, p->pages->config.six_digits);
+    if (!has_probe(p))
+        return NULL; /* such a flow has no page for it */
+    if (strcmp(problem, "not_registered") == 0)
+        return "not_registered";
+    return strcmp(problem, "complete") == 0 ? "kept" : NULL;
+}
+
 static bool code_asked(struct page *p)
 {
     const json_t *answer = page_answer(p);
-    if (p->rq->reply.status != 200)
-        return keep_problem(p, next_state(p, NULL), answer, "send");
+    if (p->rq->reply.status != 200) {
+        const char *found = found_meanwhile(p, answer);
+        json_t *next = next_state(p, found ? "found" : NULL);
+        if (!found)
+            return keep_problem(p, next, answer, "send");
+        json_object_set_new(next, "found", json_string(found));
+        return keep_and_go(p, next);
+    }
     json_t *next = next_state(p, "code"), *expires = json_object_get(json_object_get(answer, "data"), "expiresAt");
     json_object_set_new(next, "sent", json_string(has_probe(p) ? "sent" : "perhaps"));
     json_object_set(next, "expires", expires);

@@ -10,7 +10,7 @@ import { request } from '../service/lib/http.js';
 import { addUser } from '../service/lib/people.js';
 import { Stage, until } from '../service/lib/stage.js';
 import { accountScene, closeAccount, fill, heading, press, signIn } from './lib/account.js';
-import { glance, look, watched } from './lib/browser.js';
+import { look, watched } from './lib/browser.js';
 
 const stage = new Stage();
 let db, server, reader;
@@ -47,7 +47,7 @@ describe('rare states', () => {
     await page.locator('.choices button').nth(2).click();
     assert.equal(await heading(page), 'Only the owner can delete this account');
     await look(page, 'account-member');
-    watched(page);
+    await watched(page);
   });
 
   it('a user without an account is told so', async () => {
@@ -57,7 +57,7 @@ describe('rare states', () => {
     await signIn(page, user);
     assert.equal(await heading(page), 'There is no account to delete');
     await look(page, 'account-none');
-    watched(page);
+    await watched(page);
   });
 
   it('an account that an administrator closed cannot be taken back here', async () => {
@@ -73,8 +73,8 @@ describe('rare states', () => {
     const due = await page.locator('main').innerText();
     assert.equal(await heading(page), 'Your account is closed and is about to be deleted');
     assert.ok(due.includes('only an administrator can open it again') && !due.includes('You can still try'), due);
-    await glance(page, 'account-due-by-admin');
-    watched(page);
+    await look(page, 'account-due-by-admin');
+    await watched(page);
   });
 
   it('a legal hold pauses the deletion: no date is promised, and its reason is not told', async () => {
@@ -105,7 +105,7 @@ describe('rare states', () => {
     await hold('a lawsuit of 1987');
     await press(page, 'Take it back');
     assert.equal((await rowOf(db, customer)).status, 'active');
-    watched(page);
+    await watched(page);
   });
 
   it('one day and one hour are left in the singular', async () => {
@@ -114,7 +114,7 @@ describe('rare states', () => {
     await db.query(`update reclaim.customer_customers set deletion_effective_at = now() + interval '25 hours 30 seconds' where id = $1`, [customer.id]);
     await page.reload();
     assert.match(await page.locator('.clock').innerText(), /1\s+day\s+1\s+hour\s+0\s+minutes/);
-    watched(page);
+    await watched(page);
   });
 
   it('what the page has no sentence of its own for is said in that of all pages, with the reference', async () => {
@@ -125,7 +125,7 @@ describe('rare states', () => {
     await fill(page, { proof: canaryPassword });
     await press(page, 'Delete my account');
     assert.match(await page.locator('#said').innerText(), /^Your sign-in belongs to no account\.\s+Reference [0-9a-f-]{36}/);
-    await glance(page, 'account-other-error');
+    await look(page, 'account-other-error');
   });
 
   it('an account that was closed too often stays open', async () => {
@@ -140,7 +140,7 @@ describe('rare states', () => {
     await press(page, 'Delete my account');
     assert.match(await page.locator('#said').innerText(), /closed and taken back too often[^]*You can try again in about 30 days/);
     assert.ok(await page.getByRole('button', { name: 'Delete my account' }).isDisabled());
-    await glance(page, 'account-too-often');
+    await look(page, 'account-too-often');
   });
 
   it('speaks the language of the customer to a browser that asks for none that is here', async () => {
@@ -170,7 +170,16 @@ describe('rare states', () => {
     await press(one, 'Sign out everywhere');
     await other.reload();
     assert.ok((await other.locator('[role=status]').innerText()).includes('You were signed out'));
-    await glance(other, 'account-session-ended');
+    await look(other, 'account-session-ended', {
+      again: async (language) => {
+        await signIn(other, customer.user);
+        await db.query('update reclaim.sessions set ended_at = clock_timestamp() where user_id = $1 and ended_at is null', [customer.user.id]);
+        await until('the end is known', async () => {
+          await other.goto(`/account?lang=${language}`);
+          return (await other.locator('[role=status]').count()) === 1;
+        });
+      },
+    });
     await fill(other, { email: customer.user.email, password: canaryPassword });
     await press(other, 'Sign in');
     await db.query('update auth.users set encrypted_password = encrypted_password || $2 where id = $1', [customer.user.id, ' ']);
@@ -184,10 +193,17 @@ describe('rare states', () => {
     assert.equal((await request(server, { method: 'DELETE', path: `/v1/customers/${gone.id}`, headers: asAdmin() })).status, 200);
     await one.reload();
     assert.ok((await one.locator('[role=status]').innerText()).includes('This account has been deleted'));
-    await glance(one, 'account-deleted-meanwhile');
+    await look(one, 'account-deleted-meanwhile', {
+      again: async (language) => {
+        const another = await addCustomer(db);
+        await signIn(one, another.user);
+        assert.equal((await request(server, { method: 'DELETE', path: `/v1/customers/${another.id}`, headers: asAdmin() })).status, 200);
+        await one.goto(`/account?lang=${language}`);
+      },
+    });
     await one.reload();
     assert.equal(await heading(one), 'Delete your Example account');
-    for (const page of [one, other]) watched(page);
+    for (const page of [one, other]) await watched(page);
   });
 
   it('a session is kept in a sealed cookie for 15 minutes from the last visit, out of reach of scripts', async () => {

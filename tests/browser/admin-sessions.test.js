@@ -7,7 +7,7 @@ import { addCustomer, freeze } from '../service/lib/customers.js';
 import { addUser } from '../service/lib/people.js';
 import { Stage } from '../service/lib/stage.js';
 import { openConsole } from './lib/admin.js';
-import { look, watched } from './lib/browser.js';
+import { look, sendForm, watched } from './lib/browser.js';
 
 const stage = new Stage();
 let db, server, keys, makeKey, operator;
@@ -30,8 +30,8 @@ describe('a session that has ended', () => {
     assert.equal(new URL(there.url()).pathname, '/admin/sign-in');
     assert.match(await noticed(there), /session has ended/);
     assert.equal((await stateOf(customer)).status, 'active');
-    watched(here);
-    watched(there);
+    await watched(here);
+    await watched(there);
   });
 
   it('carries out none after half an hour without use: freeze, hold, delete, several, reveal, limits, dead letters, clock, sign-out', async () => {
@@ -61,7 +61,7 @@ describe('a session that has ended', () => {
       ['/admin/clock', { advance: '1d' }],
       ['/admin/sign-out', { everywhere: '1' }],
     ]) {
-      const answer = await idle.context().request.post(path, { form: { token, ...form }, maxRedirects: 0 });
+      const answer = await sendForm(idle, path, { token, ...form });
       assert.deepEqual([answer.status(), answer.headers().location], [303, '/admin/sign-in'], path);
       await idle.context().addCookies(cookies); // a refusal deletes the session's
     }
@@ -87,7 +87,7 @@ describe('a session that has ended', () => {
     assert.deepEqual(await seen(), before);
     await page.getByRole('link', { name: 'Audit and trace' }).click();
     assert.notDeepEqual(await seen(), before);
-    watched(page);
+    await watched(page);
   });
 });
 
@@ -100,7 +100,7 @@ describe('a session of a key with scope read', () => {
       assert.equal(await page.locator('main form').count(), 0, action);
       assert.match(await page.locator('main').textContent(), /for looking only/);
     }
-    await look(page, 'admin-read-only', { languages: ['en'] });
-    watched(page);
+    await look(page, 'admin-read-only');
+    await watched(page);
   });
 });

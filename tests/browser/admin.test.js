@@ -8,7 +8,7 @@ import { addUser } from '../service/lib/people.js';
 import { serve } from '../service/lib/reclaim.js';
 import { Stage, until } from '../service/lib/stage.js';
 import { openConsole, rightToLeft } from './lib/admin.js';
-import { fetchPage, look, newReader, watched } from './lib/browser.js';
+import { fetchPage, look, newReader, sendForm, watched } from './lib/browser.js';
 
 const stage = new Stage();
 let db, server, browser, keys, makeKey, signIn, operator;
@@ -52,7 +52,7 @@ describe('signing in', () => {
     assert.match(await noticed(page), /scope admin or read/);
     await signIn(page);
     assert.equal(await heading(page), 'Overview');
-    watched(page);
+    await watched(page);
   });
 
   it('ends when it is signed out everywhere, and when its key is revoked', async () => {
@@ -83,7 +83,7 @@ describe('signing in', () => {
     await elsewhere.goto('/admin/sign-in');
     assert.equal(await elsewhere.getByRole('button', { name: /demonstration/ }).count(), 0);
     const token = await elsewhere.locator('input[name=token]').first().inputValue();
-    const answer = await elsewhere.context().request.post('/admin/demo', { form: { token }, maxRedirects: 0 });
+    const answer = await sendForm(elsewhere, '/admin/demo', { token });
     assert.equal(answer.headers().location, '/admin/sign-in');
   });
 });
@@ -95,7 +95,7 @@ describe('a form of the console', () => {
     const path = `/admin/customers/${customer.id}/freeze`;
     await page.goto(path);
     const token = await page.locator('main input[name=token]').inputValue();
-    const send = (form, headers = {}) => page.context().request.post(path, { form, headers, maxRedirects: 0 });
+    const send = (form, headers) => sendForm(page, path, form, headers);
     assert.equal((await send({ reason: 'x' })).status(), 403);
     assert.equal((await send({ token: '0'.repeat(64) })).status(), 403);
     assert.equal((await send({ token }, { 'Sec-Fetch-Site': 'cross-site' })).status(), 403);
@@ -112,7 +112,7 @@ describe('a form of the console', () => {
     assert.equal(await page.getByRole('link', { name: 'Freeze' }).count(), 0);
     assert.match(await page.locator('.who').textContent(), /not change anything/);
     const token = await page.locator('input[name=token]').first().inputValue();
-    await page.context().request.post(`/admin/customers/${customer.id}/freeze`, { form: { token }, maxRedirects: 0 });
+    await sendForm(page, `/admin/customers/${customer.id}/freeze`, { token });
     await page.reload();
     assert.match(await noticed(page), /looking only/);
     assert.equal((await db.query('select status from reclaim.customer_customers where id = $1', [customer.id]))[0].status, 'active');
@@ -175,7 +175,7 @@ describe('an operator', () => {
     await look(page, 'admin-customer-deleted');
     await press(page, page.getByRole('button', { name: 'Sign out', exact: true }));
     assert.match(await noticed(page), /signed out/);
-    watched(page);
+    await watched(page);
   });
 
   it('with scripts off changes several customers at once, after being told how many', async () => {
@@ -204,7 +204,7 @@ describe('an operator', () => {
     for (const box of await withScripts.getByRole('checkbox').all()) await box.check();
     await withScripts.getByRole('button', { name: 'Delete now' }).click();
     await look(withScripts, 'admin-confirm-several');
-    watched(withScripts);
+    await watched(withScripts);
   });
 
   it('finds one of 10,000 customers, whatever its name, and pages through them', async () => {
@@ -231,7 +231,7 @@ describe('an operator', () => {
     assert.match(await page.locator('main').textContent(), /No customer has a name/);
     await page.goto(`/admin/customers/${odd[1].id}`);
     assert.equal(await heading(page), script);
-    watched(page);
+    await watched(page);
   });
 
   it('traces a request, resets a limit and sends a dead letter again', async () => {
@@ -281,7 +281,7 @@ describe('an operator', () => {
     await row.getByRole('button', { name: /show/ }).click();
     assert.match(await row.textContent(), /orphan@customers\.example\.com/);
     assert.equal((await audited('reveal')).detail, `user ${id}`);
-    watched(page);
+    await watched(page);
   });
 
   it('sees the figures change by themselves, and keeps what was unfolded', async () => {
@@ -296,6 +296,6 @@ describe('an operator', () => {
     assert.match(await page.locator('.refresh').textContent(), /Updated at/);
     await page.getByRole('link', { name: 'pause' }).click();
     assert.equal(await page.locator('[data-refresh]').getAttribute('data-refresh'), '0');
-    watched(page);
+    await watched(page);
   });
 });

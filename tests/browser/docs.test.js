@@ -47,7 +47,7 @@ describe('the reference of the API', () => {
     await operation.locator('summary', { hasText: '400' }).click();
     assert.ok(await wrong.isVisible());
     assert.equal(await page.locator('#main :is(button, input, form)').count(), 0);
-    watched(page);
+    await watched(page);
   });
 
   it('is searched while typing: / begins, every word counts, Enter goes there, Escape shows all again', async () => {
@@ -66,7 +66,8 @@ describe('the reference of the API', () => {
     await page.waitForFunction(() => document.getElementById(location.hash.slice(1))?.matches('.docs-operation'));
     await page.keyboard.press('/');
     await page.keyboard.type('nowhere at all');
-    await page.getByText('No operation has these words.').waitFor();
+    await page.getByRole('status').getByText('No operation has these words.').waitFor();
+    assert.ok(await page.locator('.docs-none').isVisible());
     assert.equal(await shownOperations(page), 0);
     await page.keyboard.press('Escape');
     assert.equal(await shownOperations(page), all);
@@ -83,7 +84,7 @@ describe('the reference of the API', () => {
     await page.waitForFunction(() => document.activeElement.id !== 'docs-search');
     await page.keyboard.press('Escape');
     assert.equal(await shownOperations(page), all);
-    watched(page);
+    await watched(page);
   });
 
   it('tries operations against this server with the keyboard: signs in, and uses the token for the next one', async () => {
@@ -111,7 +112,7 @@ describe('the reference of the API', () => {
     const other = await page.context().newPage();
     await other.goto('/docs');
     assert.equal(await other.evaluate(() => sessionStorage.length), 0);
-    watched(page);
+    await watched(page);
   });
 
   it('shows a refusal as the server gave it, and text of a request as text', async () => {
@@ -133,7 +134,7 @@ describe('the reference of the API', () => {
     await show.getByRole('button', { name: 'Send GET' }).press('Enter');
     await show.locator('.docs-result').getByText(/"error": "NO_CREDENTIALS"/).waitFor();
     page.found = page.found.filter((one) => !/status of 40[01]/.test(one)); // Chromium tells of every refusal
-    watched(page);
+    await watched(page);
   });
 
   it('is in both languages, but for what comes from the description, which is marked as English', async () => {
@@ -141,9 +142,9 @@ describe('the reference of the API', () => {
     await page.goto('/docs#login');
     assert.equal(await page.locator('h1').textContent(), 'API-Referenz');
     await page.getByLabel('Suche').fill('zzz');
-    await page.getByText('Keine Operation hat diese Wörter').waitFor();
-    await look(page, 'docs-none', { languages: ['de'], fullPage: false, prepare: () => page.locator('#docs-search').fill('zzz') });
-    await page.goto('/docs#login');
+    await page.getByRole('status').getByText('Keine Operation hat diese Wörter').waitFor();
+    await look(page, 'docs-none', { fullPage: false, prepare: () => page.locator('#docs-search').fill('zzz') });
+    await page.goto('/docs?lang=de#login');
     const login = page.locator('#login');
     await login.getByRole('button', { name: /^Ausprobieren/ }).click();
     await login.getByRole('button', { name: 'POST senden' }).click();
@@ -157,7 +158,7 @@ describe('the reference of the API', () => {
     });
     assert.deepEqual(own.filter((text) => english.test(text)), []);
     assert.ok(own.includes('Antworten'));
-    watched(page);
+    await watched(page);
   });
 
   it('is compressed, and not sent again to a reader who has it', async () => {
@@ -191,11 +192,11 @@ describe('the reference of the API', () => {
         for (const part of document.querySelectorAll('.docs-reference details')) part.open = true;
         for (const button of document.querySelectorAll('.docs-open')) button.click();
       }, ['login', 'deleteCustomer', 'gateGet', 'getReady', 'object-Customer', 'cleanupOrphanedUser', 'unregister', 'advanceClock', 'listAudit', 'object-Stats']);
-      await page.locator('#login').getByRole('button', { name: 'Send POST' }).click();
+      await page.locator('#login').getByRole('button', { name: /^(Send POST|POST senden)$/ }).click();
       await page.locator('#login').getByText(/^200 OK$/).waitFor();
       await page.locator('#login .docs-try').scrollIntoViewIfNeeded();
     };
-    await look(page, 'docs', { fullPage: false, languages: ['en'], prepare });
-    watched(page);
+    await look(page, 'docs', { fullPage: false, prepare });
+    await watched(page);
   });
 });

@@ -6,17 +6,20 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
+import { addCustomer } from '../service/lib/customers.js';
 import { Cluster } from '../service/lib/postgres.js';
 import { serve } from '../service/lib/reclaim.js';
 import { Visitor } from '../service/lib/pages.js';
 import { Stage } from '../service/lib/stage.js';
-import { accessibilityOf, fetchPage, glance, look, newReader, openBrowser, watched } from './lib/browser.js';
+import { signIn } from './lib/account.js';
+import { accessibilityOf, colours, fetchPage, look, newReader, openBrowser, photograph, watched } from './lib/browser.js';
 
 const stage = new Stage();
-let server, browser, db;
+let server, browser, cluster, db;
 before(async () => {
   server = await serve(stage, { args: ['--demo'] });
-  db = await (await Cluster.create(stage)).database(stage);
+  cluster = await Cluster.create(stage);
+  db = await cluster.database(stage);
   browser = await openBrowser(stage);
 });
 after(() => stage.end());
@@ -30,7 +33,7 @@ describe('the start page', () => {
     await page.goto('/');
     assert.equal(await page.locator('h1').textContent(), 'A tour with the people of this demonstration');
     await look(page, 'home');
-    watched(page);
+    await watched(page);
   });
 
   it('starts a story with each person of the demonstration', async () => {
@@ -56,7 +59,7 @@ describe('the start page', () => {
       await page.getByRole('heading', { name: 'Delete your account' }).waitFor();
       await page.getByRole('button', { name: 'Sign out', exact: true }).click();
     }
-    watched(page);
+    await watched(page);
   });
 
   it('begins a story with the keyboard only, and with scripts off', async () => {
@@ -68,7 +71,7 @@ describe('the start page', () => {
       while (++tabs < 20 && (await page.locator(':focus').getAttribute('href')) !== '/recover?email=viktor@example.com');
       await Promise.all([page.waitForNavigation(), page.keyboard.press('Enter')]);
       assert.equal(await page.getByLabel('E-mail address').inputValue(), 'viktor@example.com');
-      watched(page);
+      await watched(page);
     }
   });
 
@@ -79,7 +82,7 @@ describe('the start page', () => {
     assert.equal(await page.locator('h1').textContent(), 'What would you like to do?');
     assert.doesNotMatch(await page.locator('body').innerText(), /demo|Viktor|Mailbox/);
     await look(page, 'home-without-demo');
-    watched(page);
+    await watched(page);
   });
 
   it('speaks the language that the browser prefers, and the one chosen by a link from then on', async () => {
@@ -89,7 +92,7 @@ describe('the start page', () => {
     await page.getByRole('link', { name: 'English' }).click();
     await page.goto('/');
     assert.equal(await page.locator('html').getAttribute('lang'), 'en');
-    watched(page);
+    await watched(page);
   });
 
   it('is reached from an address with nothing at it', async () => {
@@ -105,26 +108,47 @@ describe('the start page', () => {
 describe('what goes wrong', () => {
   it('says so: a form that is stale, one that is too large, an address that takes a form only', async () => {
     const page = await newReader(browser, server);
-    await page.goto('/account');
-    await page.locator('#sign-in [name=token]').first().evaluate((input) => (input.value = 'x'));
-    await page.locator('#email').fill('ada@example.com');
-    await page.locator('#password').fill('demo-password');
-    await page.locator('#password').press('Enter');
+    const stale = async (language = 'en') => {
+      await page.goto(`/account?lang=${language}`);
+      await page.locator('#sign-in [name=token]').first().evaluate((input) => (input.value = 'x'));
+      await page.locator('#email').fill('ada@example.com');
+      await page.locator('#password').fill('demo-password');
+      await Promise.all([page.waitForNavigation(), page.locator('#password').press('Enter')]);
+    };
+    await stale();
     await page.getByRole('heading', { name: 'Please send the form again' }).waitFor();
-    await glance(page, 'stale-form');
+    await look(page, 'stale-form', { again: stale });
     await page.getByRole('link', { name: 'Deutsch' }).click();
     await page.getByRole('heading', { name: 'Ihr Konto bei Reclaim löschen' }).waitFor();
     assert.equal((await page.goto('/account/sign-in?lang=en')).status(), 405);
     assert.equal(await page.locator('h1').textContent(), 'This address only takes a form');
-    await glance(page, 'wrong-method');
-    await page.goto('/recover');
-    await page.locator('#email').evaluate((input) => {
-      input.type = 'text';
-      input.value = 'x'.repeat(200_000);
-    });
-    await page.getByRole('button', { name: 'Continue' }).click();
+    await look(page, 'wrong-method');
+    const tooLarge = async (language = 'en') => {
+      await page.goto(`/recover?lang=${language}`);
+      await page.locator('#email').evaluate((input) => {
+        input.type = 'text';
+        input.value = 'x'.repeat(200_000);
+      });
+      await Promise.all([page.waitForNavigation(), page.locator('main button').click()]);
+    };
+    await tooLarge();
     await page.getByRole('heading', { name: 'That is too much at once' }).waitFor();
-    await glance(page, 'too-large');
+    await look(page, 'too-large', { again: tooLarge });
+  });
+
+  it('says so when the database cannot be reached, and where to go', async () => {
+    const lost = await cluster.database(stage);
+    const cut = await serve(stage, { database: lost });
+    const { user } = await addCustomer(lost);
+    const page = await newReader(browser, cut);
+    await signIn(page, user);
+    await cluster.admin(`alter database ${lost.name} allow_connections false`);
+    await cluster.admin(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${lost.name}'`);
+    assert.equal((await page.goto('/account')).status(), 503);
+    assert.equal(await page.locator('h1').textContent(), 'This did not work');
+    await look(page, 'failure');
+    assert.deepEqual(page.found.filter((one) => !one.includes('503')), []);
+    await cluster.admin(`alter database ${lost.name} allow_connections true`);
   });
 
   it('never leads to another host, and keeps what the address asks for', async () => {
@@ -149,14 +173,13 @@ describe('the brand', () => {
     for (const color of ['#ffcc00', '#00ff00', '#ff0000', '#000000', '#ffffff']) {
       const painted = await serve(stage, { database: db, env: { RECLAIM_BRAND_COLOR: color } });
       const page = await newReader(browser, painted);
-      for (const path of ['/', '/account'])
+      for (const path of ['/', '/account', '/recover'])
         for (const colorScheme of ['light', 'dark']) {
           await page.emulateMedia({ colorScheme });
           await page.goto(path);
-          problems.push(...(await accessibilityOf(page)).map((problem) => `${color} ${path} ${colorScheme}: ${problem}`));
+          problems.push(...(await accessibilityOf(page, colours)).map((problem) => `${color} ${path} ${colorScheme}: ${problem}`));
         }
-      await page.goto('/recover');
-      await glance(page, `brand-${color.slice(1)}`);
+      await photograph(page, `brand-${color.slice(1)}-dark`);
       const icon = await page.locator('link[rel=icon]').getAttribute('href');
       if (color === '#ffcc00') assert.match(await (await fetchPage(painted, icon)).text(), /fill="#ffcc00"/);
       await page.context().close();
@@ -178,7 +201,7 @@ describe('the brand', () => {
     assert.equal(await page.locator('h1').textContent(), 'Free your address');
     assert.equal((await page.locator('.brand').innerText()).trim(), 'Example & Sons');
     assert.ok(await page.locator('.brand img').evaluate((img) => img.complete && img.naturalWidth > 0), 'the logo is shown');
-    await glance(page, 'brand-logo');
+    await look(page, 'brand-logo');
     await page.goto('/nothing');
     assert.equal(await page.locator('h1').textContent(), 'Nothing here but us');
     assert.deepEqual(page.found.filter((one) => !one.includes('404')), []);

@@ -8,14 +8,14 @@ import { after, before, describe, it } from 'node:test';
 import { asAdmin, jwtSecret } from '../service/lib/customers.js';
 import { serve } from '../service/lib/reclaim.js';
 import { Stage, until } from '../service/lib/stage.js';
-import { accessibilityOf, fetchPage, glance, look, newReader, openBrowser, originOf, watched } from './lib/browser.js';
+import { accessibilityOf, fetchPage, look, newReader, openBrowser, originOf, watched } from './lib/browser.js';
 
 const stage = new Stage();
 const screenshots = join(new URL('.', import.meta.url).pathname, '../../build/screenshots');
 let server, browser;
 
 before(async () => {
-  server = await serve(stage, { args: ['--demo'], env: { RECLAIM_BRAND_NAME: 'Fern & Söhne', RECLAIM_REMINDERS: '1d', RECLAIM_JWT_SECRET: jwtSecret } });
+  server = await serve(stage, { args: ['--demo'], env: { RECLAIM_BRAND_NAME: 'Example & Söhne', RECLAIM_REMINDERS: '1d', RECLAIM_JWT_SECRET: jwtSecret } });
   browser = await openBrowser(stage);
 });
 after(() => stage.end());
@@ -37,7 +37,7 @@ describe('the mailbox of a demonstration', () => {
     assert.equal(await page.locator('h1').textContent(), 'No mail has arrived');
     assert.equal(await page.getByRole('link', { name: 'Ask for a code' }).getAttribute('href'), '/recover');
     await look(page, 'mailbox-empty');
-    watched(page);
+    await watched(page);
   });
 
   it('lists the mails, the newest first, and shows one with its links', async () => {
@@ -55,7 +55,7 @@ describe('the mailbox of a demonstration', () => {
     const link = page.locator('.text a');
     assert.equal(await link.getAttribute('href'), `${originOf(server)}/recover#${codeIn(first)}`);
     await look(page, 'mailbox-mail');
-    watched(page);
+    await watched(page);
   });
 
   it('is read with the keyboard alone, down to the link in a mail', async () => {
@@ -136,7 +136,7 @@ describe('a mail', () => {
     for (const { id, html, subject, text } of those) {
       if (seen.has(subject)) continue;
       seen.add(subject);
-      assert.ok(html.includes('Fern &amp; Söhne'), subject);
+      assert.ok(html.includes('Example &amp; Söhne'), subject);
       await page.setContent(html);
       const name = `mail-${/<html lang="(..)"/.exec(html)[1]}-${subject.replaceAll(/[^a-z]+/gi, '-').toLowerCase()}${html.includes('href') ? '' : '-without-link'}`;
       for (const colorScheme of ['light', 'dark']) {
@@ -169,11 +169,11 @@ describe('a mail', () => {
     await page.locator('.text a').click();
     await page.waitForURL(`${originOf(server)}/account`);
     assert.equal(await page.locator('[name=code]').inputValue(), codeIn(code));
-    watched(page);
+    await watched(page);
   });
 
   it('has no link where the server has no pages', async () => {
-    const bare = await serve(stage, { args: ['--demo'], env: { RECLAIM_BRAND_NAME: 'Fern & Söhne', RECLAIM_PAGES: 'off' } });
+    const bare = await serve(stage, { args: ['--demo'], env: { RECLAIM_BRAND_NAME: 'Example & Söhne', RECLAIM_PAGES: 'off' } });
     const askBare = (path, options) => fetchPage(bare, path, options);
     await askBare('/auth/code', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"email":"ada@example.com"}' });
     const those = await until('the mail', async () => {
@@ -203,7 +203,7 @@ describe('a mail', () => {
     await page.reload();
     assert.match(await page.locator('main').innerText(), /Its time is over: send a new code/);
     assert.match(await page.locator('.sandbox').innerText(), /^The clock of this installation was moved\. Here it is/);
-    await glance(page, 'clock-moved');
+    await look(page, 'clock-moved');
     const reminder = await mailTo('cleo@example.com', 'Ihr Konto wird bald gelöscht');
     await post(`/v1/customers/${darios}/hold`, { reason: 'test' }, admin);
     await clock('1d');
@@ -212,6 +212,6 @@ describe('a mail', () => {
     await post(`/v1/customers/${darios}/hold`, undefined, admin, 'DELETE');
     const moved = await mailTo('dario@example.com', 'Your account has a new deletion date');
     await lookAtMails([byAdmin, reminder, last, moved]);
-    watched(page);
+    await watched(page);
   });
 });

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { serve } from '../service/lib/reclaim.js';
 import { Stage, until } from '../service/lib/stage.js';
-import { bytesOfFirstVisit, fetchPage, glance, look, newReader, openBrowser, watched } from './lib/browser.js';
+import { bytesOfFirstVisit, fetchPage, look, newReader, openBrowser, watched } from './lib/browser.js';
 
 const stage = new Stage();
 let server, browser;
@@ -50,9 +50,8 @@ describe('what was found', () => {
       assert.equal(await currentStep(page), 'What we found');
       const sends = name === 'unverified' || name === 'verified';
       assert.equal(await page.getByRole('button', { name: 'Mail me a code' }).count(), sends ? 1 : 0);
-      // Some differ in words only.
-      await (name === 'verified' || name === 'unconfirmed' ? glance : look)(page, `recover-found-${name}`);
-      watched(page);
+      await look(page, `recover-found-${name}`);
+      await watched(page);
     });
 
   it('leads to the registration when the address is free, and to the account page when it is not', async () => {
@@ -72,7 +71,7 @@ describe('what was found', () => {
     assert.equal(await field.getAttribute('aria-invalid'), 'true');
     assert.equal(await field.evaluate((input) => document.activeElement === input), true);
     await look(page, 'recover-address-wrong');
-    watched(page);
+    await watched(page);
   });
 });
 
@@ -126,7 +125,7 @@ describe('the whole story', () => {
     await look(page, 'recover-done');
     await give(page, 'viktor@example.com');
     assert.equal(await heading(page), 'This address is free');
-    watched(page);
+    await watched(page);
   });
 
   it('with scripts off, a paste with a space, and a new code that has to wait', async () => {
@@ -140,7 +139,7 @@ describe('the whole story', () => {
     await page.getByLabel('Code').fill(first.replace('-', ' ').toLowerCase());
     await page.getByRole('button', { name: 'Delete and start over' }).click();
     assert.equal(await heading(page), 'Your address is free again');
-    watched(page);
+    await watched(page);
   });
 });
 
@@ -160,7 +159,7 @@ describe('the code field', () => {
     assert.equal(await field.inputValue(), 'XABC-DEFG');
     assert.equal(await field.evaluate((input) => input.selectionStart), 1);
     assert.equal(await heading(page), 'Enter the code from your mail');
-    watched(page);
+    await watched(page);
   });
 
   it("is filled by the mail's link, in the browser that asked", async () => {
@@ -170,7 +169,7 @@ describe('the code field', () => {
     await page.goto('/recover#WXYZ-2345');
     assert.equal(await page.getByLabel('Code').inputValue(), 'WXYZ-2345');
     assert.equal(page.url().includes('#'), false);
-    watched(page);
+    await watched(page);
   });
 
   it('says when the code is over', async () => {
@@ -184,8 +183,8 @@ describe('the code field', () => {
     assert.match(await page.locator('main').innerText(), /Its time is over: send a new code/);
     assert.doesNotMatch(await page.locator('main').innerText(), /0:00/);
     assert.equal(await page.getByRole('button', { name: 'Send a new code' }).isEnabled(), true);
-    await glance(page, 'recover-code-over');
-    watched(page);
+    await look(page, 'recover-code-over', { prepare: () => page.clock.fastForward('05:01') });
+    await watched(page);
   });
 
   it("keeps the code of the mail's link for whoever opens it elsewhere, and is asked for the address first", async () => {
@@ -197,7 +196,7 @@ describe('the code field', () => {
     await page.getByRole('button', { name: 'Continue' }).click();
     assert.equal(await page.getByLabel('Code').inputValue(), 'WXYZ-2345');
     await look(page, 'recover-code-elsewhere');
-    watched(page);
+    await watched(page);
   });
 });
 
@@ -212,13 +211,13 @@ describe('a problem', () => {
     await page.getByRole('button', { name: 'I have a code' }).click();
     await enter('ABC');
     await page.getByText('This is not a complete code').waitFor();
-    await glance(page, 'recover-problem-incomplete');
+    await look(page, 'recover-problem-incomplete');
     await page.context().clearCookies({ name: 'reclaim_recover' });
     await enter('ABCD-EFGH');
     await page.getByText('Too much time has passed').waitFor();
     assert.equal(await heading(page), 'Register again with your address');
-    await glance(page, 'recover-problem-ended');
-    watched(page);
+    await look(page, 'recover-problem-ended');
+    await watched(page);
   });
 });
 
@@ -239,7 +238,7 @@ describe('a limit', () => {
     await page.clock.fastForward('02:00');
     assert.equal(await button.isDisabled(), false);
     assert.match(await page.locator('.note.bad').innerText(), /You can try again now/);
-    watched(page);
+    await watched(page);
   });
 
   it('on new codes does not keep a code from being entered', async () => {
@@ -252,7 +251,7 @@ describe('a limit', () => {
     await page.getByLabel('Code').fill('ABCD-EFGH');
     await page.getByRole('button', { name: 'Delete and start over' }).click({ timeout: 5000 });
     await page.getByText('This is not the code that we sent').waitFor();
-    watched(page);
+    await watched(page);
   });
 
   it('looks right in every scheme', async () => {
@@ -261,7 +260,7 @@ describe('a limit', () => {
     await page.getByRole('button', { name: 'Mail me a code' }).click();
     assert.match(await page.locator('.note.bad').innerText(), /You can try again in/);
     await look(page, 'recover-limited');
-    watched(page);
+    await watched(page);
   });
 });
 
@@ -297,8 +296,8 @@ describe('a server that tells nobody who is registered, with codes of six digits
     await page.getByRole('button', { name: 'Delete and start over' }).click();
     assert.equal(await heading(page), 'Your address is free again');
     assert.equal(await page.getByRole('link', { name: 'Register now' }).count(), 0);
-    await glance(page, 'recover-done-elsewhere');
-    watched(page);
+    await look(page, 'recover-done-elsewhere');
+    await watched(page);
   });
 });
 

@@ -2,7 +2,7 @@
 //
 // Elements with data-unit="days|hours|minutes|seconds" inside get one number each, and the element behind it the word in its
 // data-one or data-other. Without any, its text becomes "4:12", and above ten minutes the attribute `minutes`, `hours` or
-// `days` with {n} filled in: "about 11 min". It changes once a minute until the last ten minutes, then every second. `now` is the
+// `days` with {n} filled in: "about 11 minutes". It changes once a minute until the last ten minutes, then every second. `now` is the
 // server's time: the reader's clock may be wrong.
 class Countdown extends HTMLElement {
   connectedCallback() {

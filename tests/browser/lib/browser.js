@@ -1,10 +1,10 @@
 // A browser for stories on pages: Debian's Chromium, driven by playwright-core.
 //
 // Every page that a story opens is watched: a console message, an error in a script or a request to another host fails the
-// test that asks with `watched(page)`.
+// test that asks with `await watched(page)`.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdirSync, readFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
@@ -28,8 +28,15 @@ export const originOf = (server) => {
   return `http://${host}:${port}`;
 };
 
-// A request without a browser. No cookies are kept.
-export const fetchPage = (server, path, options = {}) => fetch(originOf(server) + path, { redirect: 'manual', ...options });
+// A request without a browser; no cookies are kept. The body is read: a connection with an unread one stays open.
+export const fetchPage = async (server, path, options = {}) => {
+  const answer = await fetch(originOf(server) + path, { redirect: 'manual', ...options });
+  const body = await answer.arrayBuffer();
+  return new Response(body.byteLength ? body : null, { status: answer.status, headers: answer.headers });
+};
+
+// A form as the reader of a page would send it, without following where the answer leads.
+export const sendForm = (page, path, form, headers = {}) => page.context().request.post(path, { form, headers: { connection: 'close', ...headers }, maxRedirects: 0 });
 
 // Ends with the stage.
 export const openBrowser = async (stage) => {
@@ -68,12 +75,16 @@ export const newReader = async (browser, server, { scripts = true, language = 'e
 export const settled = (page) =>
   until('the focus where the page puts it', () => page.evaluate(() => !document.querySelector('[autofocus]') || document.activeElement?.matches('[autofocus]')));
 
-export const watched = (page) => assert.deepEqual(page.found, []);
+// The end of a story: nothing was found, and the reader leaves. Pages left open go on counting down and asking for news.
+export const watched = async (page) => {
+  assert.deepEqual(page.found, []);
+  await page.context().close();
+};
 
-// axe-core's findings, short; `only`: of these rules. Scripts must be on.
-export const accessibilityOf = async (page, only) => {
+// axe-core's findings, short, of all rules or of those named. Scripts must be on.
+export const accessibilityOf = async (page, rules = 'all') => {
   if (!(await page.evaluate(() => 'axe' in globalThis))) await page.evaluate(axe);
-  const { violations } = await page.evaluate((rules) => globalThis.axe.run(document, { resultTypes: ['violations'], ...(rules && { runOnly: rules }) }), only);
+  const { violations } = await page.evaluate((only) => globalThis.axe.run(document, { resultTypes: ['violations'], ...(only && { runOnly: only }) }), rules === 'all' ? undefined : rules);
   return violations.map(({ id, nodes }) => `${id}: ${nodes.map((node) => `${node.target.join(' ')} ${node.any.map(({ message }) => message).join('; ')}`).join(' | ')}`);
 };
 
@@ -95,59 +106,77 @@ const schemes = [
   ['dark', { colorScheme: 'dark', forcedColors: 'none' }],
   ['forced', { colorScheme: 'dark', forcedColors: 'active' }],
 ];
+const widths = [360, 1280];
 
-// In the whole run German is looked at in light only, and axe asked once for each width and, about colours, each scheme;
-// `./dev test browser` looks at all, and asks axe each time.
-const few = process.env.RECLAIM_LOOKS === 'few';
-const rulesFor = (language, scheme, width) => {
-  if (!few || (language === 'en' && scheme === 'light')) return 'all';
-  return language === 'en' && width === 1280 ? ['color-contrast'] : undefined;
-};
-
-const lookOnce = async (page, name, scheme, width, { fullPage, rules }) => {
-  await page.emulateMedia({ ...Object.fromEntries(schemes)[scheme], reducedMotion: 'reduce' });
-  await page.setViewportSize({ width, height: 900 });
-  await page.screenshot({ path: picture(name), fullPage });
-  keepForReadme(name);
-  const told = [...(await overflowOf(page)), ...(rules ? await accessibilityOf(page, rules === 'all' ? undefined : rules) : [])];
-  return told.map((problem) => `${name}: ${problem}`);
-};
-
-const asBefore = async (page) => {
-  await page.emulateMedia({ colorScheme: 'light', forcedColors: 'none' });
-  await page.setViewportSize({ width: 1280, height: 900 });
-};
-
-// Looks at one state of a page in both languages, three colour schemes and two widths: a screenshot of each in
-// build/screenshots, no overflow, and axe finds nothing. The state must survive a reload, as every state after
-// POST, redirect, GET does. Scripts must be on. `fullPage: false`, for a very long
-// page, takes a picture of the window only; `prepare` is called after each reload.
-export const look = async (page, name, { fullPage = true, languages = ['de', 'en'], prepare } = {}) => {
+// The whole page as a PNG, written fast rather than small.
+export const photograph = async (page, name, fullPage = true) => {
   mkdirSync(screenshots, { recursive: true });
+  const session = (page.session ??= await page.context().newCDPSession(page));
+  const { cssContentSize, cssLayoutViewport } = await session.send('Page.getLayoutMetrics');
+  const height = fullPage ? cssContentSize.height : cssLayoutViewport.clientHeight;
+  const clip = { x: 0, y: fullPage ? 0 : cssLayoutViewport.pageY, width: cssLayoutViewport.clientWidth, height, scale: 1 };
+  const { data } = await session.send('Page.captureScreenshot', { format: 'png', optimizeForSpeed: true, captureBeyondViewport: fullPage, clip });
+  writeFileSync(picture(name), Buffer.from(data, 'base64'));
+  keepForReadme(name);
+};
+
+// Which rules axe is asked about. All of them in light, narrow in one language and wide in the other: only its rules about colours can
+// give another answer in another scheme, and those are asked the other way round. It takes most of the time of a look.
+export const colours = ['color-contrast', 'link-in-text-block'];
+const axeRules = {
+  de: { 360: { light: 'all', forced: colours }, 1280: { dark: colours } },
+  en: { 360: { dark: colours }, 1280: { light: 'all', forced: colours } },
+};
+
+// The state as it stands, in three colour schemes and two widths: pictures, no overflow, and axe finds nothing.
+const lookAround = async (page, name, language, { fullPage }) => {
+  const problems = [];
+  for (const width of widths) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const [scheme, media] of schemes) {
+      const which = `${name}-${language}-${scheme}-${width}`;
+      const rules = axeRules[language][width][scheme];
+      await page.emulateMedia({ ...media, reducedMotion: 'reduce' });
+      await photograph(page, which, fullPage);
+      const found = [...(await overflowOf(page)), ...(rules ? await accessibilityOf(page, rules) : [])];
+      problems.push(...found.map((problem) => `${which}: ${problem}`));
+    }
+  }
+  await page.emulateMedia(schemes[0][1]);
+  await page.setViewportSize({ width: 1280, height: 900 });
+  return problems;
+};
+
+// What tells one state from another, but for times that pass.
+const stateOf = (page) =>
+  page.evaluate(() =>
+    [...document.querySelectorAll('main h1, main .note, main [aria-invalid=true]')]
+      .filter((one) => one.checkVisibility())
+      .map((one) => (one.innerText || one.name).replace(/\d+/g, 'N'))
+      .join('\n'),
+  );
+
+// Looks at one state of a page in both languages, three colour schemes and two widths. The state must survive a reload, as every
+// state after POST, redirect, GET does; `again` brings one back that does not. Scripts must be on. `fullPage: false`, for a very
+// long page, takes a picture of the window only; `prepare` is called after each reload.
+export const look = async (page, name, { fullPage = true, again, prepare } = {}) => {
   const problems = [];
   const address = page.url();
-  for (const language of languages) {
+  const [first, before] = [await page.locator('html').getAttribute('lang'), await stateOf(page)];
+  const open = async (language) => {
     const to = new URL(address);
-    to.searchParams.set('lang', language);
-    await page.emulateMedia(schemes[0][1]); // Chromium keeps the canvas of the scheme that a page was loaded with
-    await page.goto(to.href);
+    if (language) to.searchParams.set('lang', language);
+    if (again) await again(language ?? first);
+    else await page.goto(to.href);
     await prepare?.();
-    for (const [scheme] of few && language === 'de' ? schemes.slice(0, 1) : schemes)
-      for (const width of [360, 1280])
-        problems.push(...(await lookOnce(page, `${name}-${language}-${scheme}-${width}`, scheme, width, { fullPage, rules: rulesFor(language, scheme, width) })));
+  };
+  for (const language of ['de', 'en']) {
+    await open(language);
+    if (language === first && (await stateOf(page)) !== before) problems.push(`${name}: it shows another state after a reload: ${await stateOf(page)}`);
+    problems.push(...(await lookAround(page, name, language, { fullPage })));
   }
-  await asBefore(page);
-  await page.goto(address);
+  if (!again) await page.goto(address);
   await settled(page);
-  assert.deepEqual(problems, []);
-};
-
-// The same for a state that is rare or shown only once: as it stands, narrow in light and wide in dark.
-export const glance = async (page, name) => {
-  mkdirSync(screenshots, { recursive: true });
-  const problems = [];
-  for (const [scheme, width] of [['light', 360], ['dark', 1280]]) problems.push(...(await lookOnce(page, `${name}-${scheme}-${width}`, scheme, width, { fullPage: true, rules: 'all' })));
-  await asBefore(page);
   assert.deepEqual(problems, []);
 };
 
