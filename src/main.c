@@ -18,6 +18,8 @@ static enum err serve_command(struct command_context *c)
 
 static enum err help_read(struct command_context *c);
 static enum err help_command(struct command_context *c);
+static enum err completion_read(struct command_context *c);
+static enum err completion_command(struct command_context *c);
 
 static const struct command commands[] = {
     {.name = "serve",
@@ -33,6 +35,36 @@ static const struct command commands[] = {
                          "RECLAIM_DATABASE_URL"}),
      .needs = NEEDS_CONFIG,
      .run = serve_command},
+    {.name = "init",
+     .group = GROUP_RUN,
+     .usage = "[--supabase URL] --database-url URL [--yes]",
+     .summary = "looks at a database and writes the settings of a server beside it",
+     .help = "Finds Supabase and a pooler, proposes RECLAIM_OWNERSHIP from the foreign keys to auth.users, and writes "
+             "into\n"
+             "the folder: reclaim.ini, the master key and the URL in files of their own, the SQL of a role that may do "
+             "what\n"
+             "the server needs and no more, participants of erasures, and a configuration for nginx. Then it makes the "
+             "role\n"
+             "and the schema, where the given role may, and says what doctor finds. Without --yes it asks on the "
+             "terminal.\n"
+             "The URL can also be in the environment, as RECLAIM_DATABASE_URL.\n",
+     .options = OPTIONS(
+         {"--database-url", "URL",
+          "postgresql://user:password@host:port/database, of an administrator such as postgres"},
+         {"--direct-url", "URL", "of the PostgreSQL server, where the first goes through a pooler in transaction mode"},
+         {"--supabase", "URL", "the project's API (https://REF.supabase.co), whose tokens are accepted"},
+         {"--ownership", "COLUMNS", "RECLAIM_OWNERSHIP, instead of what is proposed"},
+         {"--role", "NAME", "the server's role, which is made (reclaim)"},
+         {"--same-role", NULL, "no role is made: the server connects with the given one"},
+         {"--balance", "COLUMN[:micros|cents]", "where an adopted billing_accounts has the balance, as for migrate"},
+         {"--output", "DIR", "the folder for the files (the current one)"},
+         {"--yes", NULL, "takes what is proposed and never asks"},
+         {"--apply", NULL, "makes the role and the schema without asking"},
+         {"--files-only", NULL, "writes the files and changes nothing in the database"},
+         {"--force", NULL, "writes files anew that exist, but never the master key"}),
+     .needs = RUNS_ONCE,
+     .read = init_read,
+     .run = init_command},
     {.name = "migrate",
      .group = GROUP_RUN,
      .usage = "[--check|--status|--standalone|--down N] [--balance COLUMN]",
@@ -87,6 +119,7 @@ static const struct command commands[] = {
                         {"--query", "SQL", "import --owners: returns customer_id and owner_user_id"},
                         {"--dry-run", NULL, "import: checks everything, counts, and imports nothing"}),
      .words = 4,
+     .verbs = "list members import",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT | RUNS_ONCE,
      .read = customers_read,
      .run = customers_command},
@@ -165,6 +198,7 @@ static const struct command commands[] = {
      .summary = "participants of erasures, and how far each is",
      .help =
          "  add NAME --table TABLE --column COLUMN   a table of this database; COLUMN holds the customer's id\n"
+         "  add NAME --storage BUCKET                objects of users in Supabase Storage (RECLAIM_STORAGE_URL)\n"
          "  add NAME --remote                        a service elsewhere, which reports what it did\n"
          "  add --preset voip                        the tables of a telephone company's fourteen services; those\n"
          "                                           that are missing or do not fit are named\n"
@@ -180,6 +214,8 @@ static const struct command commands[] = {
      .options = OPTIONS(
          {"--table", "TABLE", "add: the table"}, {"--column", "COLUMN", "add: its column with the customer's id"},
          {"--by", "customer|user", "add: whose id is there; user: owners and members (customer)"},
+         {"--storage", "BUCKET", "add: the bucket"},
+         {"--prefix", "FOLDER", "add: where a user's objects are in it, with {user} for the user's id ({user}/)"},
          {"--label", "TEXT", "add: words for people, in the ledger and the preview"},
          {"--preset", "voip", "add: a ready set, with --past or nothing else"},
          {"--soft-delete", "COLUMN", "add: rows are marked with the time there, not deleted"},
@@ -189,6 +225,7 @@ static const struct command commands[] = {
          {"--remote", NULL, "add: the participant is a service, not a table"},
          {"--participant", "NAME", "redrive: only this one"}),
      .words = 2,
+     .verbs = "add list status redrive rescan disable enable remove",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .read = cascade_read,
      .run = cascade_command},
@@ -206,6 +243,7 @@ static const struct command commands[] = {
          "  keep TABLE COLUMN   deletions leave the column as it is; the ledger lists it as kept by decision\n"
          "  clear TABLE COLUMN  deletions clear it; doctor then does not ask about it any more\n",
      .words = 3,
+     .verbs = "list keep clear",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .read = columns_read,
      .run = columns_command},
@@ -233,6 +271,7 @@ static const struct command commands[] = {
                         {"--reason", "TEXT", "delete, purge: why, up to 1000 bytes"},
                         {"--dry-run", NULL, "purge: lists whom it would delete"}),
      .words = 2,
+     .verbs = "delete purge",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .key_purpose = IDENTIFIER_PURPOSE,
      .read = orphans_read,
@@ -305,6 +344,7 @@ static const struct command commands[] = {
                  {"--grace", "TIME", "how long the old key works beside the new one; 24h unless given"},
                  {"--name", "TEXT", "what the key is for, for `list`"}),
      .words = 2,
+     .verbs = "create rotate revoke list",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .key_purpose = ACCESS_KEY_PURPOSE,
      .read = key_read,
@@ -320,6 +360,7 @@ static const struct command commands[] = {
      .options =
          OPTIONS({"--from", "POSITION", "tail: everything behind this position of the outbox; 0 for all that is kept"}),
      .words = 2,
+     .verbs = "tail dead redrive",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .read = events_read,
      .run = events_command},
@@ -335,6 +376,7 @@ static const struct command commands[] = {
          "  show KEY   requests counted in each tier's window, what is left, and how long until one more is let in\n"
          "  reset KEY  forgets them, at every running instance\n",
      .words = 3,
+     .verbs = "show reset",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .key_purpose = IDENTIFIER_PURPOSE,
      .read = limits_read,
@@ -353,6 +395,7 @@ static const struct command commands[] = {
          "use it. With several switches a call with a SIP dialog must name its own (POST /v1/calls, `switch`).\n",
      .options = OPTIONS({"--force", NULL, "remove: also with live calls, which a freeze then ends in the table only"}),
      .words = 3,
+     .verbs = "add list remove",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
      .read = switch_read,
      .run = switch_command},
@@ -370,6 +413,7 @@ static const struct command commands[] = {
          "\n"
          "Only where RECLAIM_SANDBOX is on, as with --demo.\n",
      .words = 2,
+     .verbs = "advance reset",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT | RUNS_ONCE,
      .read = clock_read,
      .run = clock_command},
@@ -385,14 +429,44 @@ static const struct command commands[] = {
      .options = OPTIONS({"--repair", NULL, "writes what follows from such changes, with the audit's action repair"}),
      .needs = NEEDS_CONFIG | NEEDS_FORMAT,
      .run = doctor_command},
+    {.name = "config",
+     .group = GROUP_OPERATE,
+     .usage = "",
+     .summary = "the settings in force, and where each comes from",
+     .help = "Lists every setting with its value and source: default, environment or file. Secrets and passwords are\n"
+             "shown as ***.\n",
+     .needs = NEEDS_SETTINGS | NEEDS_FORMAT,
+     .run = config_command},
+    {.name = "healthcheck",
+     .group = GROUP_OPERATE,
+     .usage = "",
+     .summary = "exit code 0 when the server of this machine is ready",
+     .help =
+         "Asks /readyz at RECLAIM_OPS_LISTEN and waits up to five seconds for the answer: for containers and service\n"
+         "managers. Prints nothing when the server is ready, and what is wrong otherwise.\n",
+     .needs = NEEDS_SETTINGS,
+     .run = healthcheck_command},
+    {.name = "completion",
+     .group = GROUP_OPERATE,
+     .usage = "bash|zsh|fish",
+     .summary = "a script that completes these commands in a shell",
+     .help = "Prints it on standard output:\n"
+             "  bash  source <(reclaim completion bash)\n"
+             "  zsh   reclaim completion zsh >~/.zfunc/_reclaim, with ~/.zfunc in $fpath\n"
+             "  fish  reclaim completion fish >~/.config/fish/completions/reclaim.fish\n",
+     .words = 1,
+     .verbs = "bash zsh fish",
+     .read = completion_read,
+     .run = completion_command},
     {.name = "help",
      .group = GROUP_OPERATE,
-     .usage = "[COMMAND|settings [--markdown|--ini]]",
+     .usage = "[COMMAND|settings [--markdown|--ini]] [--man]",
      .summary = "this text, one command's, or all settings",
      .help = "  help COMMAND   what a command does and takes\n"
              "  help settings  every setting, its default and bounds\n",
      .options = OPTIONS({"--markdown", NULL, "the settings as docs/settings.md"},
-                        {"--ini", NULL, "the settings as a file for --config, with every default"}),
+                        {"--ini", NULL, "the settings as a file for --config, with every default"},
+                        {"--man", NULL, "the manual page reclaim(1); with settings, reclaim.ini(5)"}),
      .words = 1,
      .read = help_read,
      .run = help_command},
@@ -421,7 +495,9 @@ static enum err help_read(struct command_context *c)
 
 static enum err help_command(struct command_context *c)
 {
-    if (c->word_count == 0)
+    if (c->word_count == 0 && option(c, "--man"))
+        man_print(commands, COUNT_OF(commands));
+    else if (c->word_count == 0)
         help_print_overview(commands, COUNT_OF(commands));
     else if (strcmp(word(c, 0), "settings") != 0)
         help_print_command(command_named(word(c, 0)));
@@ -429,9 +505,24 @@ static enum err help_command(struct command_context *c)
         settings_print_markdown(stdout);
     else if (option(c, "--ini"))
         settings_print_ini(stdout);
+    else if (option(c, "--man"))
+        settings_print_man(stdout);
     else
         settings_print_help(stdout);
     return OK;
+}
+
+static enum err completion_read(struct command_context *c)
+{
+    const char *shell = word(c, 0);
+    if (strcmp(shell, "bash") == 0 || strcmp(shell, "zsh") == 0 || strcmp(shell, "fish") == 0)
+        return OK;
+    return why_set(&c->why, ERR_INPUT, "for which shell: bash, zsh or fish?");
+}
+
+static enum err completion_command(struct command_context *c)
+{
+    return completion_print(word(c, 0), commands, COUNT_OF(commands));
 }
 
 static bool is_help(const char *argument)

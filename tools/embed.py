@@ -9,7 +9,7 @@ FILE is one that the build made, embedded under NAME. See src/base/embedded.h fo
 import sys
 from pathlib import Path
 
-PATTERNS = ["sql/*.sql", "sql/tables/*.sql", "sql/functions/set", "sql/functions/*/*.sql", "openapi/*.json", "web/templates/**/*.html"]
+PATTERNS = ["deploy/nginx/*.conf", "sql/*.sql", "sql/tables/*.sql", "sql/functions/set", "sql/functions/*/*.sql", "openapi/*.json", "web/templates/**/*.html"]
 
 # Escapes question marks too: two in a row may begin a trigraph.
 PLAIN = {byte for byte in range(0x20, 0x7F)} - set(b'"\\?')

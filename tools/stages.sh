@@ -327,7 +327,6 @@ run_stages() { # PART|all [PATTERN]
     [[ $part == canary ]] || rm -rf build/test-logs
     mkdir -p build/test-logs build/logs
     test_environment
-    [[ $part != all ]] || export RECLAIM_LOOKS=few
 
     for stage in "${chosen[@]}"; do
         one_stage "$stage" "$@"

@@ -1,7 +1,7 @@
 -- The functions for other programs work for a role that has nothing but USAGE on the schema and EXECUTE on that one.
 BEGIN;
 SET LOCAL client_min_messages = error; -- the functions tell of each lock
-SELECT plan(18);
+SELECT plan(21);
 
 CREATE ROLE tap_program;
 GRANT USAGE ON SCHEMA reclaim TO tap_program;
@@ -33,7 +33,10 @@ INSERT INTO published VALUES
   ('generate_lock_id(text, text)', $$generate_lock_id('cleanup', 'User@example.com')$$, '-5856563423239081834'),
   ('acquire_cleanup_lock(text)', $$acquire_cleanup_lock('tap@example.com')$$, 'true'),
   ('release_cleanup_lock(text)', $$release_cleanup_lock('tap@example.com')$$, 'true'),
-  ('customer_is_active(uuid)', $$customer_is_active('00000000-0000-4000-8000-000000000001')$$, 'true');
+  ('customer_is_active(uuid)', $$customer_is_active('00000000-0000-4000-8000-000000000001')$$, 'true'),
+  ('account_status()', 'account_status()', NULL),
+  ('account_is_active()', 'account_is_active()', 'false'),
+  ('custom_access_token_hook(jsonb)', $$custom_access_token_hook('{"claims": {}}')$$, '{"claims": {}}');
 SELECT is(pg_temp.alone(function, call), expected, function || ' alone is enough') FROM published;
 -- An advisory lock of the session outlives the function and the savepoint in which it was taken.
 SELECT is((SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid() AND objsubid = 1

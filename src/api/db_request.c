@@ -47,13 +47,18 @@ void *db_request_new(struct request *rq, size_t size, enum err (*work)(struct db
     return db;
 }
 
-void db_request_start(struct db_request *db, struct pool *pool)
+void db_request_start_by(struct db_request *db, struct pool *pool, int64_t deadline_ns)
 {
     struct request *rq = db->rq;
-    db->job = (struct job){run, done, rq->arrived_ns + DB_REQUEST_NS, rq->correlation_id};
+    db->job = (struct job){run, done, deadline_ns, rq->correlation_id};
     enum err e = pool ? pool_submit(pool, &db->job) : ERR_CLOSED;
     if (e)
         reply_fault(rq, e);
+}
+
+void db_request_start(struct db_request *db, struct pool *pool)
+{
+    db_request_start_by(db, pool, db->rq->arrived_ns + DB_REQUEST_NS);
 }
 
 bool request_id(struct request *rq, size_t param, char ret[37])

@@ -24,6 +24,8 @@ void *db_request_new(struct request *rq, size_t size, enum err (*run)(struct db_
                      void (*answer)(struct db_request *)) MUST_CHECK;
 /* The pool is NULL while the database is not ready: 503. */
 void db_request_start(struct db_request *db, struct pool *pool);
+/* The same with a deadline of its own. */
+void db_request_start_by(struct db_request *db, struct pool *pool, int64_t deadline_ns);
 
 /* The path's UUID, in lower case, into `ret`; false after a 400 was sent. */
 bool request_id(struct request *rq, size_t param, char ret[37]);

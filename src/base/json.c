@@ -196,7 +196,7 @@ static const char *error_text(const json_error_t *error)
     }
 }
 
-json_t *json_read_object(struct str text, struct why *why)
+static json_t *read_root(struct str text, json_type type, struct why *why)
 {
     if (!text.at) {
         (void)why_set(why, ERR_INPUT, "there is nothing to read");
@@ -212,12 +212,22 @@ json_t *json_read_object(struct str text, struct why *why)
         (void)why_set(why, ERR_INPUT, "%s, at line %d, column %d", error_text(&error), error.line, error.column);
         return NULL;
     }
-    if (!json_is_object(root)) {
+    if (json_typeof(root) != type) {
         json_decref(root);
-        (void)why_set(why, ERR_INPUT, "not an object");
+        (void)why_set(why, ERR_INPUT, type == JSON_OBJECT ? "not an object" : "not an array");
         return NULL;
     }
     return root;
+}
+
+json_t *json_read_object(struct str text, struct why *why)
+{
+    return read_root(text, JSON_OBJECT, why);
+}
+
+json_t *json_read_array(struct str text, struct why *why)
+{
+    return read_root(text, JSON_ARRAY, why);
 }
 
 void json_cleanup(json_t **root)

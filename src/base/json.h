@@ -31,6 +31,7 @@ void json_raw(struct json_writer *w, struct str json); /* finished JSON, trusted
  * NULL otherwise; `why` describes the error and its position without quoting the text.
  * The caller json_decref()s it; AUTO(json) json_t *root does so automatically. */
 json_t *json_read_object(struct str text, struct why *why) MUST_CHECK;
+json_t *json_read_array(struct str text, struct why *why) MUST_CHECK; /* the same for an array */
 void json_cleanup(json_t **root);
 /* A string member, valid as long as the object; ERR_MISSING when absent, ERR_INPUT when it has another type. */
 enum err json_get_str(const json_t *object, const char *key, struct str *ret) MUST_CHECK;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "erasure/storage.h"
 
 #define PRESET_MAX 32 /* services in a ready set */
 
@@ -63,8 +64,31 @@ static enum err add_preset(struct command_context *c)
     return added ? OK : why_set(&c->why, ERR_MISSING, "no table of the preset can take part");
 }
 
+/* A bucket of Supabase Storage. */
+static enum err add_storage(struct command_context *c)
+{
+    const char *given = option(c, "--prefix") ? option(c, "--prefix") : STORAGE_PREFIX;
+    bool slash = given[strlen(given) - 1] == '/';
+    struct str prefix = arena_printf(c->arena, "%s%s", given, slash ? "" : "/");
+    struct pg_call call = {.ask = &storage_add,
+                           .args = {pg_text(word(c, 1)), pg_text(option(c, "--storage")), pg_text_or_null(prefix.at),
+                                    pg_text(option(c, "--past") ? "true" : "false"),
+                                    pg_text_or_null(option(c, "--label"))}};
+    enum err e = prefix.at ? ask(c, &call) : why_set(&c->why, ERR_MEMORY, "no memory");
+    if (e)
+        return e;
+    if (!pg_is_null(&call, 0, 0))
+        return why_set(&c->why, ERR_INPUT, "%s", pg_get(&call, 0, 0).at);
+    printf("%s takes part, with bucket %s, %s\n", word(c, 1), option(c, "--storage"), prefix.at);
+    if (!c->settings->storage_url)
+        printf("the servers need RECLAIM_STORAGE_URL and RECLAIM_STORAGE_KEY\n");
+    return OK;
+}
+
 static enum err add(struct command_context *c)
 {
+    if (option(c, "--storage"))
+        return add_storage(c);
     struct pg_call call = {.ask = &cascade_add,
                            .args = {pg_text(word(c, 1)), pg_text_or_null(option(c, "--table")),
                                     pg_text_or_null(option(c, "--column")), pg_text_or_null(option(c, "--soft-delete")),
@@ -94,6 +118,9 @@ static struct str description(struct arena *arena, const struct pg_call *rows, i
     const char *opens = label.len ? "\"" : "", *closes = label.len ? "\" " : "";
     if (str_eq(pg_get(rows, row, 1), STR("remote")))
         return arena_printf(arena, "%s%s%sremote%s%s%s", opens, label.at, closes, off, faulty, fault);
+    if (str_eq(pg_get(rows, row, 1), STR("storage")))
+        return arena_printf(arena, "%s%s%sbucket %s, %s%s", opens, label.at, closes, pg_get(rows, row, 12).at,
+                            pg_get(rows, row, 13).at, off);
     bool customers = str_eq(pg_get(rows, row, 8), STR("customer"));
     struct str columns = columns_of(arena, rows, row);
     const char *verb = pg_get(rows, row, 4).len ? ", marked in " : columns.len ? "" : ", deleted";
@@ -117,6 +144,8 @@ static const struct report_column participant_columns[] = {
     {.name = "label", .where = IN_DATA},
     {.name = "emptied", .where = IN_DATA},
     {.name = "kept", .where = IN_DATA},
+    {.name = "bucket", .where = IN_DATA},
+    {.name = "prefix", .where = IN_DATA},
     {.name = "what", .where = IN_TABLE},
 };
 static const struct report_shape participants_shape = {participant_columns, COUNT_OF(participant_columns), false, "",
@@ -130,12 +159,12 @@ static enum err list(struct command_context *c)
         return e;
     AUTO(report) struct report *r = report_new(&participants_shape, c->format);
     for (int row = 0; row < rows.rows; row++) {
-        bool remote = str_eq(pg_get(&rows, row, 1), STR("remote"));
-        for (int column = 0; column < 12; column++) {
+        bool pages = str_eq(pg_get(&rows, row, 1), STR("table"));
+        for (int column = 0; column < 14; column++) {
             struct str text = pg_get(&rows, row, column);
             if (column == 6)
                 report_flag(r, pg_get_bool(&rows, row, column));
-            else if ((column >= 2 && text.len == 0) || (remote && column == 5))
+            else if ((column >= 2 && text.len == 0) || (!pages && column == 5))
                 report_null(r);
             else
                 report_text(r, text);
@@ -227,8 +256,8 @@ static const struct {
 
 static const char *fault_of_preset(const struct command_context *c)
 {
-    static const char *const others[] = {"--table", "--column", "--soft-delete", "--scrub",
-                                         "--page",  "--remote", "--by",          "--label"};
+    static const char *const others[] = {"--table",  "--column", "--soft-delete", "--scrub",   "--page",
+                                         "--remote", "--by",     "--label",       "--storage", "--prefix"};
     if (strcmp(option(c, "--preset"), "voip") != 0)
         return "the only preset is voip";
     if (c->word_count > 1)
@@ -236,6 +265,21 @@ static const char *fault_of_preset(const struct command_context *c)
     for (size_t i = 0; i < COUNT_OF(others); i++)
         if (option(c, others[i]))
             return "only --past goes with --preset";
+    return NULL;
+}
+
+static const char *fault_of_storage(const struct command_context *c)
+{
+    static const char *const others[] = {"--table", "--column", "--soft-delete", "--scrub",
+                                         "--page",  "--remote", "--by"};
+    const char *prefix = option(c, "--prefix");
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        if (option(c, others[i]))
+            return "only --prefix, --label and --past go with --storage";
+    if (!storage_bucket_is_sound(str_of(option(c, "--storage"))))
+        return "--storage is the name of a bucket, of at most 100 bytes without a slash";
+    if (prefix && !storage_prefix_is_sound(str_of(prefix)))
+        return "--prefix is a folder with {user} for the user's id, such as {user}/ or avatars/{user}/";
     return NULL;
 }
 
@@ -255,8 +299,12 @@ static const char *fault_of_add(const struct command_context *c)
         return "--label is a text of at most 200 bytes";
     if (!participant_name_is_sound(str_of(word(c, 1))))
         return "give the participant a name: lower-case letters, digits, - _ .";
+    if (option(c, "--storage"))
+        return fault_of_storage(c);
+    if (option(c, "--prefix"))
+        return "--prefix goes with --storage";
     if ((remote != NULL) == (table != NULL))
-        return "say where it is: either --table NAME --column NAME, or --remote";
+        return "say where it is: --table NAME --column NAME, --storage BUCKET, or --remote";
     if ((table != NULL) != (column != NULL))
         return "--table NAME and --column NAME, which holds the customer's id, go together";
     if (remote && (soft || scrub || page))
@@ -271,8 +319,8 @@ static const char *fault_of_add(const struct command_context *c)
 /* What is wrong with the arguments; NULL when nothing is. */
 static const char *fault_of(const struct command_context *c)
 {
-    static const char *const of_add[] = {"--table",  "--column", "--soft-delete", "--scrub", "--page",
-                                         "--remote", "--past",   "--by",          "--label", "--preset"};
+    static const char *const of_add[] = {"--table", "--column", "--soft-delete", "--scrub",  "--page",    "--remote",
+                                         "--past",  "--by",     "--label",       "--preset", "--storage", "--prefix"};
     const char *verb = word(c, 0);
     bool adds = strcmp(verb, "add") == 0, lists = strcmp(verb, "list") == 0;
     bool redrives = strcmp(verb, "redrive") == 0, reports = strcmp(verb, "status") == 0;

@@ -34,7 +34,7 @@ struct option_rule {
     const char *help;
 };
 
-#define OPTIONS_MAX 12
+#define OPTIONS_MAX 16
 
 struct command_context {
     const struct command *command;
@@ -62,6 +62,7 @@ struct command {
     const char *summary, *help;
     const struct option_rule *options; /* ends with one without a name; NULL: none */
     int words;                         /* at most */
+    const char *verbs;                 /* what its first word can be, with blanks between; NULL: other things */
     unsigned needs;                    /* enum command_need */
     const char *key_purpose;           /* for digest_derive: the key it needs, or NULL */
     /* Checks the arguments before anything is opened; an error ends the command with exit code 2. May be NULL. */

@@ -4,6 +4,8 @@
 
 #include "cli/command.h"
 
+enum err init_read(struct command_context *c);
+enum err init_command(struct command_context *c);
 enum err migrate_command_read(struct command_context *c);
 enum err migrate_command(struct command_context *c);
 
@@ -45,5 +47,7 @@ enum err columns_command(struct command_context *c);
 enum err clock_read(struct command_context *c);
 enum err clock_command(struct command_context *c);
 enum err doctor_command(struct command_context *c);
+enum err config_command(struct command_context *c);
+enum err healthcheck_command(struct command_context *c);
 
 #endif

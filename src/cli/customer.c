@@ -83,12 +83,12 @@ enum err customer_recover_command(struct command_context *c)
 
 enum err customer_delete_command(struct command_context *c)
 {
-    const struct digest *key;
+    struct deletion_terms terms;
     struct deletion_result result = {0};
-    enum err e = last_mail_key_of(c, &key);
+    enum err e = deletion_terms_of(c, &terms);
     if (e)
         return e;
-    e = customer_delete(key, c->pg, word(c, 0), &by_operator, clock_ns() + DATABASE_DEADLINE_NS, c->arena, &result);
+    e = customer_delete(&terms, c->pg, word(c, 0), &by_operator, clock_ns() + DATABASE_DEADLINE_NS, c->arena, &result);
     if (e)
         return nothing_changed(c, e, "deleted");
     if (result.outcome == DELETION_UNKNOWN)

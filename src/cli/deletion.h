@@ -5,7 +5,7 @@
 #include "cli/command.h"
 #include "customers/expiry.h"
 
-/* The command's key, which is that of last mails; NULL where no mail can be sent. */
-enum err last_mail_key_of(struct command_context *c, const struct digest **ret) MUST_CHECK;
+/* By the settings; the command's key is that of last mails. */
+enum err deletion_terms_of(struct command_context *c, struct deletion_terms *ret) MUST_CHECK;
 
 #endif

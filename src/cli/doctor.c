@@ -8,8 +8,11 @@
 #include "calls/switches.h"
 #include "cli/columns.h"
 #include "cli/commands.h"
+#include "cli/doctor.h"
 #include "cli/doctor_adoption.h"
+#include "cli/doctor_customers.h"
 #include "cli/doctor_role.h"
+#include "cli/doctor_supabase.h"
 #include "cli/doctor_tokens.h"
 #include "erasure/cascade.h"
 #include "events/broker.h"
@@ -17,9 +20,12 @@
 #include "sandbox/clock.h"
 #include "server/database.h"
 
+#define CLOCKS_DIFFER_MOST_MS 5000
+
 struct examination {
     struct report *report;
     bool is_table; /* for people: each finding is printed at once, since some checks wait for a server */
+    bool is_brief; /* only what is wrong */
     int failures, warnings;
     enum err err; /* of the output */
     struct why *why;
@@ -34,6 +40,8 @@ static void note(void *context, const struct finding *finding)
     struct examination *x = context;
     x->failures += finding->severity == SEVERITY_FAILURE;
     x->warnings += finding->severity == SEVERITY_WARNING;
+    if (x->is_brief && finding->severity == SEVERITY_OK)
+        return;
     report_text(x->report, str_of(names[finding->severity]));
     report_text(x->report, str_of(finding->sentence));
     if (x->is_table && !x->err)
@@ -68,6 +76,19 @@ static const struct statement server_check = {
     .columns = "version:text number:int8 connections:int8 wall_ms:int8 fsync:text synchronous_commit:text standby:bool",
 };
 
+static void check_clocks(struct examination *x, int64_t ahead_ms)
+{
+    char sentence[200];
+    if (llabs(ahead_ms) <= CLOCKS_DIFFER_MOST_MS)
+        return;
+    (void)snprintf(
+        sentence, sizeof sentence,
+        "the clock of the database's machine is %lld seconds %s this one's: run NTP on both; codes and tokens "
+        "expire by it, and from 5 minutes on no account expires",
+        llabs(ahead_ms) / 1000, ahead_ms > 0 ? "ahead of" : "behind");
+    warn(x, sentence);
+}
+
 static void check_server(struct examination *x, struct pg *pg, const struct settings *s)
 {
     struct pg_call call = {.ask = &server_check};
@@ -81,8 +102,7 @@ static void check_server(struct examination *x, struct pg *pg, const struct sett
     if (pg_get_i64(&call, 0, 2) < s->database_connections + 5)
         warn(x, "max_connections of the server is too small for RECLAIM_DATABASE_CONNECTIONS: raise the one or lower "
                 "the other");
-    if (llabs(pg_get_i64(&call, 0, 3) - clock_wall_us() / 1000) > 5000)
-        warn(x, "the server's clock and this machine's differ by more than 5 seconds: run NTP on both");
+    check_clocks(x, pg_get_i64(&call, 0, 3) - clock_wall_us() / 1000);
     if (!str_eq(pg_get(&call, 0, 4), STR("on")) || str_eq(pg_get(&call, 0, 5), STR("off")))
         warn(x, "fsync or synchronous_commit is off: a crash may lose transactions that were acknowledged");
     if (pg_get_bool(&call, 0, 6))
@@ -519,9 +539,11 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_mail(x, pg, s);
     check_broker(x, pg, s);
     check_expiry(x, pg, s);
+    doctor_check_storage(pg, s, note, x);
     doctor_check_columns(pg, note, x);
     check_switches(x, pg, s);
     check_layers(x, pg, repairs);
+    doctor_check_customers(pg, s->customers == CUSTOMERS_USERS, repairs, note, x);
     doctor_check_owners(pg, note, x);
     doctor_check_balances(pg, note, x);
 }
@@ -540,10 +562,20 @@ static void check_all(struct examination *x, const char *config, bool repairs)
         warn(x, s->warnings.at[i]);
     check_switch(x, s);
     doctor_check_tokens(s, note, x);
+    doctor_check_hooks(s, note, x);
     if (database_open(s, &db, &why))
         fault(x, why.text);
     else
         check_database(x, db.pg, s, repairs);
+}
+
+enum err doctor_examine(const char *config, int *ret_failures, struct why *why)
+{
+    AUTO(report) struct report *report = report_new(&findings_shape, REPORT_TABLE);
+    struct examination x = {.report = report, .is_table = true, .is_brief = true, .why = why};
+    check_all(&x, config, false);
+    *ret_failures = x.failures;
+    return x.err;
 }
 
 /* Wrong settings and an unreachable database are findings too, so this command opens both itself. */

@@ -6,9 +6,6 @@
 #include "base/clock.h"
 
 /* One finding a row. The columns are those that statements use; a lock takes the UPDATE of any column. */
-#define USERS_OID                                                                                                      \
-    "(SELECT c.oid FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"                \
-    " WHERE n.nspname = 'auth' AND c.relname = 'users')"
 static const struct statement privileges_check = {
     .name = "doctor_privileges",
     .sql =
@@ -22,9 +19,7 @@ static const struct statement privileges_check = {
         " FROM (SELECT " USERS_OID " AS oid) u CROSS JOIN LATERAL (SELECT pg_catalog.string_agg("
         " pg_catalog.quote_ident(a.attname), ', ' ORDER BY a.attnum) AS columns FROM pg_catalog.pg_attribute a"
         " WHERE a.attrelid = u.oid AND NOT pg_catalog.has_column_privilege(a.attrelid, a.attnum, 'SELECT') AND "
-        "a.attname IN"
-        " ('id', 'email', 'encrypted_password', 'email_confirmed_at', 'last_sign_in_at', 'is_sso_user', 'is_anonymous',"
-        " 'deleted_at', 'banned_until', 'raw_app_meta_data', 'created_at')) lacking"
+        "a.attname IN (" USERS_READ ")) lacking"
         " UNION ALL SELECT 'this role may not lock rows of auth.users: GRANT UPDATE (email, encrypted_password, "
         "deleted_at,"
         " raw_app_meta_data) ON auth.users" TO_ME " WHERE NOT pg_catalog.has_any_column_privilege(" USERS_OID

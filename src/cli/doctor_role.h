@@ -8,6 +8,11 @@
 /* The end of a GRANT to this role, within a literal of SQL. */
 #define TO_ME " TO ' || pg_catalog.quote_ident(current_user)"
 
+/* The columns of auth.users that statements read, within SQL. */
+#define USERS_READ                                                                                                     \
+    "'id', 'email', 'encrypted_password', 'email_confirmed_at', 'last_sign_in_at', 'is_sso_user', 'is_anonymous', "    \
+    "'deleted_at', 'banned_until', 'raw_app_meta_data', 'created_at'"
+
 /* What users and schemas take. */
 void doctor_check_privileges(struct pg *pg, finding_handler *each, void *context);
 /* Whether second factors can be read. */

@@ -10,13 +10,18 @@
 #define LIST_PAGE 1000
 #define BAR 40
 
-enum err last_mail_key_of(struct command_context *c, const struct digest **ret)
+enum err deletion_terms_of(struct command_context *c, struct deletion_terms *ret)
 {
     const struct settings *s = c->settings;
+    struct digest *cooldown_key = arena_take(c->arena, sizeof *cooldown_key); /* wiped with the arena */
     bool demo = false;
+    if (!cooldown_key)
+        return why_set(&c->why, ERR_MEMORY, "no memory");
     enum err e = database_is_demo(c->pg, &demo, &c->why);
+    if (!e)
+        e = database_derive(s, COOLDOWN_PURPOSE, cooldown_key, &c->why);
     bool mails = s->resend_api_key || s->sendgrid_api_key || s->smtp_url || settings_has_mailbox(s, demo);
-    *ret = mails ? &c->key : NULL;
+    *ret = (struct deletion_terms){mails ? &c->key : NULL, cooldown_key};
     return e;
 }
 
@@ -72,8 +77,8 @@ static enum err check_verdict(struct command_context *c, struct expiry_pass *p)
 static enum err expire(struct command_context *c)
 {
     struct expiry_pass p;
-    const struct digest *key;
-    enum err e = last_mail_key_of(c, &key);
+    struct deletion_terms terms;
+    enum err e = deletion_terms_of(c, &terms);
     if (e)
         return e;
     bool bar = isatty(STDERR_FILENO);
@@ -81,7 +86,7 @@ static enum err expire(struct command_context *c)
     if (!e && (e = check_verdict(c, &p)))
         return e;
     while (!e && !p.over) {
-        e = expiry_step(key, c->pg, "operator", &p);
+        e = expiry_step(&terms, c->pg, "operator", &p);
         if (bar && !e)
             draw(&p);
     }

@@ -19,12 +19,12 @@ void help_print_overview(const struct command *commands, size_t count)
     printf("Reclaim " RECLAIM_VERSION ": registration recovery and account deletion beside PostgreSQL.\n"
            "Usage: reclaim COMMAND [--config FILE]\n");
     for (size_t group = 0; group < COUNT_OF(groups); group++) {
-        printf("\n%s\n", groups[group]);
+        printf("%s\n", groups[group]);
         for (size_t i = 0; i < count; i++)
             if (commands[i].group == group)
-                printf("  %-9s %s\n", commands[i].name, commands[i].summary);
+                printf("  %-11s %s\n", commands[i].name, commands[i].summary);
     }
-    printf("\nExit codes: 0 done, 1 failed, 2 not understood.\n");
+    printf("Exit codes: 0 done, 1 failed, 2 not understood.\n");
 }
 
 static int option_width(const struct option_rule *o)

@@ -51,7 +51,16 @@ static void describe_refusal(const struct pg *pg, enum err e, struct buf *into)
 static enum err import_from_users(struct command_context *c)
 {
     struct import_pass pass;
-    enum err e = import_users_begin(c->pg, deadline(), &pass);
+    bool users;
+    enum err e = database_users_are_customers(c->pg, &users, &c->why);
+    if (e)
+        return e;
+    if (users) {
+        fprintf(stderr, "not needed: every user is a customer already (RECLAIM_CUSTOMERS=users)\n");
+        printf("{\"imported\":0,\"skipped\":0}\n");
+        return OK;
+    }
+    e = import_users_begin(c->pg, deadline(), &pass);
     if (!e && option(c, "--dry-run")) {
         printf("{\"imported\":0,\"due\":%lld}\n", (long long)pass.total);
         return OK;

@@ -2,15 +2,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cli/commands.h"
 #include "credentials/access_keys.h"
+#include "server/database.h"
+
+static enum err ask_all(struct command_context *c, struct pg_call *calls, size_t count)
+{
+    enum err e = pg_trip(c->pg, calls, count, clock_ns() + DATABASE_DEADLINE_NS);
+    return e ? why_set(&c->why, e, "the keys cannot be reached (%s %s); is the schema up to date? (reclaim migrate)",
+                       err_name(e), calls[count - 1].sqlstate)
+             : OK;
+}
 
 static enum err ask(struct command_context *c, struct pg_call *call)
 {
-    enum err e = command_ask(c, call);
-    return e ? why_set(&c->why, e, "the keys cannot be reached (%s %s); is the schema up to date? (reclaim migrate)",
-                       err_name(e), call->sqlstate)
-             : OK;
+    return ask_all(c, call, 1);
 }
 
 #define LIFE_MIN_MS 1000
@@ -21,17 +28,18 @@ struct key_input {
     int64_t life_ms, grace_ms; /* life -1: none given */
 };
 
-/* Makes a key, has `call` store it, and prints it alone on standard output. The places of its hash and beginning are
- * `hash_at` and the one after that. */
-static enum err make(struct command_context *c, struct pg_call *call, int hash_at, const char *missing)
+/* Makes a key, has the last of the calls store it, and prints it alone on standard output. The places of its hash and beginning
+ * are `hash_at` and the one after that. */
+static enum err make(struct command_context *c, struct pg_call *calls, size_t count, int hash_at, const char *missing)
 {
+    struct pg_call *call = &calls[count - 1];
     struct access_key key = access_key_new();
     char hash[DIGEST_HEX_LEN + 1], prefix[ACCESS_KEY_PREFIX_LEN + 1];
     access_key_hash(&c->key, str_of(key.text), hash);
     access_key_prefix(&key, prefix);
     call->args[hash_at] = pg_text(hash);
     call->args[hash_at + 1] = pg_text(prefix);
-    enum err e = ask(c, call);
+    enum err e = ask_all(c, calls, count);
     if (!e && call->rows == 0)
         e = why_set(&c->why, ERR_MISSING, "%s", missing);
     if (!e) {
@@ -50,11 +58,14 @@ static struct pg_arg life_of(const struct key_input *in)
 static enum err create(struct command_context *c)
 {
     const char *customer = option(c, "--customer"), *name = option(c, "--name");
-    struct pg_call call = {.ask = customer ? &access_key_insert : &access_key_insert_scoped,
-                           .args = {pg_text(customer ? customer : option(c, "--scope")), pg_null(), pg_null(),
-                                    pg_text(name ? name : ""), life_of(c->input)}};
+    struct pg_call calls[] = {
+        {.ask = &access_key_make_customer, .args = {pg_text_or_null(customer)}},
+        {.ask = customer ? &access_key_insert : &access_key_insert_scoped,
+         .args = {pg_text(customer ? customer : option(c, "--scope")), pg_null(), pg_null(), pg_text(name ? name : ""),
+                  life_of(c->input)}},
+    };
     struct str missing = arena_printf(c->arena, "there is no customer %s, or it is deleted", customer ? customer : "");
-    return make(c, &call, 1, missing.at ? missing.at : "");
+    return customer ? make(c, calls, 2, 1, missing.at ? missing.at : "") : make(c, &calls[1], 1, 1, "");
 }
 
 static enum err rotate(struct command_context *c)
@@ -67,7 +78,7 @@ static enum err rotate(struct command_context *c)
     struct pg_call call = {.ask = &access_key_rotate,
                            .args = {by_id ? pg_text(key) : pg_null(), by_id ? pg_null() : pg_text(hash), pg_null(),
                                     pg_null(), life_of(in), pg_i64(in->grace_ms)}};
-    return make(c, &call, 2, "there is no such key, or it is revoked, has expired or is a deleted customer's");
+    return make(c, &call, 1, 2, "there is no such key, or it is revoked, has expired or is a deleted customer's");
 }
 
 static enum err revoke(struct command_context *c)

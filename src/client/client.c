@@ -129,7 +129,7 @@ static size_t receive(const char *at, size_t one, size_t count, void *context)
 {
     (void)one; /* always 1 */
     struct client_call *call = context;
-    call->too_long = count > CLIENT_BODY_MAX - call->got.len;
+    call->too_long = count > call->got.ceiling - call->got.len;
     if (call->too_long)
         return 0;
     buf_add(&call->got, (struct str){at, count});
@@ -166,6 +166,8 @@ static CURLcode set_http(struct client_call *call)
         SET(CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)call->body.len);
         SET(CURLOPT_POSTFIELDS, call->body.at);
     }
+    if (call->method)
+        SET(CURLOPT_CUSTOMREQUEST, call->method);
     return rc;
 }
 
@@ -239,7 +241,7 @@ void client_send(struct client *c, struct client_call *call)
     call->sent = 0;
     call->too_long = false;
     call->status = 0;
-    call->got = buf_new(CLIENT_BODY_MAX);
+    call->got = buf_new(call->answer_max ? call->answer_max : CLIENT_BODY_MAX);
     call->err = endpoint_of(call->url, &endpoint);
     if (!call->err && !(call->easy = curl_easy_init()))
         call->err = ERR_MEMORY;

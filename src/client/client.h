@@ -20,14 +20,16 @@ struct client_config {
 struct client_call { /* embedded in the caller's struct; not used by the client once `done` is called */
     const char *url;
     const char *const *headers;     /* "Name: value", NULL-terminated; NULL for none */
-    struct str body;                /* sent with POST; absent: GET. For SMTP the message */
+    const char *method;             /* NULL: POST with a body, otherwise GET */
+    struct str body;                /* absent: none. For SMTP the message */
+    size_t answer_max;              /* of HTTP's body; 0: CLIENT_BODY_MAX */
     const char *sender, *recipient; /* SMTP's envelope: addresses without names; NULL for HTTP */
     int64_t limit_ns;               /* time limit of the whole call, from client_send() */
     void (*done)(struct client_call *call);
 
     /* The members below are set when `done` is called. */
     /* OK: the reply is complete, with any status. ERR_TIMEOUT; ERR_CLOSED: no connection, no trusted certificate, or
-     * the connection ended too early; ERR_FULL: the reply is longer than CLIENT_BODY_MAX, its status and beginning are
+     * the connection ended too early; ERR_FULL: the reply is longer than answer_max, its status and beginning are
      * set; ERR_INPUT: the URL is not allowed; ERR_MEMORY. */
     enum err err;
     int status;        /* HTTP's status, or SMTP's last reply code; 0 when there was none */

@@ -104,6 +104,14 @@ bool access_key_name_is_fine(struct str name)
     " log AS (INSERT INTO reclaim.customer_log (customer_id, action, actor, actor_id, outcome)"                        \
     "  SELECT customer_id, '" action "', 'operator', id, 'done' FROM " of ")"
 
+/* Of a user that is a customer without a row; sent before access_key_insert, in one trip. */
+const struct statement access_key_make_customer = {
+    .name = "access_key_make_customer",
+    .sql = "SELECT reclaim.customer_make($1::uuid) AS made",
+    .params = 1,
+    .columns = "made:bool",
+};
+
 /* FOR SHARE waits for a concurrent deletion, which would not revoke a key inserted meanwhile. */
 const struct statement access_key_insert = {
     .name = "access_key_insert",
@@ -169,6 +177,7 @@ const struct statement access_keys_list = {
 };
 
 const struct statement *const access_key_statements[] = {
-    &access_key_insert, &access_key_insert_scoped, &access_key_rotate, &access_key_revoke, &access_keys_list,
+    &access_key_make_customer, &access_key_insert, &access_key_insert_scoped,
+    &access_key_rotate,        &access_key_revoke, &access_keys_list,
 };
 const size_t access_key_statement_count = COUNT_OF(access_key_statements);

@@ -43,6 +43,7 @@ enum err key_scope_parse(struct str text, enum key_scope *ret, char participant[
 /* Statements on reclaim.access_keys. They ignore the customer's status unless noted. */
 /* $1 customer, $2 hash, $3 prefix, $4 name, $5 life in ms or null → id:uuid; no row if the customer does not exist or is
  * deleted */
+extern const struct statement access_key_make_customer; /* $1 customer id */
 extern const struct statement access_key_insert;
 /* $1 scope, then as above → id:uuid */
 extern const struct statement access_key_insert_scoped;

@@ -40,6 +40,8 @@ static enum err clear(struct customers *customers, struct pg *pg, const struct f
     AUTO(buf) struct buf ids = buf_new(64);
     AUTO(buf) struct buf sealed = buf_new(1024);
     AUTO(buf) struct buf owners = buf_new(64);
+    AUTO(cooldown_batch) struct cooldown_batch addresses = {0};
+    const struct deletion_terms terms = customers_deletion_terms(customers);
     AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
     struct pg_call row = {.ask = &anonymise_read, .args = {pg_text(who->customer_id)}};
     enum err e = tx_trip(tx, &row, 1);
@@ -47,17 +49,19 @@ static enum err clear(struct customers *customers, struct pg *pg, const struct f
         return e;
     if (row.rows == 1 && !str_eq(pg_get(&row, 0, 0), STR("deleted")))
         return OK; /* inserted again under the same id */
-    deletion_add(customers_last_mail_key(customers), who->customer_id, row.rows ? pg_get(&row, 0, 1) : STR(""), &ids,
-                 &sealed);
+    deletion_add(terms.last_mail_key, who->customer_id, row.rows ? pg_get(&row, 0, 1) : STR(""), &ids, &sealed);
     if (who->owner)
         array_add_plain(&owners, str_of(who->owner));
     if (!array_end(&ids) || !array_end(&sealed) || !array_end(&owners))
         return ERR_MEMORY;
-    struct pg_call call = {.ask = &anonymise_clear, .args = {pg_text(ids.at), pg_text(sealed.at), pg_text(owners.at)}};
-    e = tx_commit(tx, &call, 1);
+    if ((e = cooldown_read(terms.cooldown_key, tx, ids.at, owners.at, &addresses)))
+        return e;
+    struct pg_call calls[2] = {
+        {.ask = &anonymise_clear, .args = {pg_text(ids.at), pg_text(sealed.at), pg_text(owners.at)}}};
+    e = tx_commit(tx, calls, cooldown_write(&addresses, &calls[1]) ? 2 : 1);
     if (e == ERR_DATABASE)
         log_error("personal data of a deleted customer cannot be cleared", F_STR("customer_id", who->customer_id),
-                  F_STR("sqlstate", call.sqlstate));
+                  F_STR("sqlstate", calls[0].sqlstate));
     return e;
 }
 

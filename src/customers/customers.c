@@ -39,9 +39,10 @@ struct actor actor_of(struct request *rq, const struct caller *caller)
                           .language = speaks ? language_tag(language) : NULL};
 }
 
-const struct digest *customers_last_mail_key(const struct customers *context)
+struct deletion_terms customers_deletion_terms(const struct customers *context)
 {
-    return context->post && post_has_provider(context->post) ? context->last_mail_key : NULL;
+    bool mails = context->post && post_has_provider(context->post);
+    return (struct deletion_terms){mails ? context->last_mail_key : NULL, context->cooldown_key};
 }
 
 enum err customers_prune(struct pg *pg, int64_t retention_ms, int64_t deadline_ns)

@@ -2,7 +2,8 @@
 #ifndef CUSTOMERS_CUSTOMERS_H
 #define CUSTOMERS_CUSTOMERS_H
 
-#include "customers/freeze.h"
+#include "credentials/webhook_signature.h"
+#include "customers/expiry.h"
 #include "gate/authenticate.h"
 #include "limits/admission.h"
 #include "mail/mail.h"
@@ -19,6 +20,8 @@ struct customers {
     const struct code_keys *code_keys;   /* of sign-in codes */
     struct post *post;
     const struct digest *last_mail_key; /* seals the address of the last mail (customers/last_mail.h) */
+    const struct digest *cooldown_key;  /* hashes addresses that cool down (customers/cooldown.h) */
+    _Atomic int64_t cooldown_ms;        /* RECLAIM_COOLDOWN, for the hook and the last mail; less than 1: off */
     _Atomic(struct lanes *) lanes;      /* NULL until the database is ready */
     struct engine *engine;
     struct verifier *verifier;
@@ -29,6 +32,15 @@ struct customers {
 /* The database and the work engine are ready. */
 enum err customers_open(struct customers *context, struct lanes *lanes, struct engine *engine) MUST_CHECK;
 void customers_close(struct customers *context); /* after the last request */
+
+/* What Supabase Auth asks before it creates a user. */
+struct signup_hook {
+    struct customers *customers;
+    struct webhook_secrets secrets; /* none: the hook is not in use */
+    struct str refusal;             /* the sentence for whoever signs up */
+};
+void before_user_created_handle(
+    struct request *rq); /* POST /hooks/before-user-created; its context is a struct signup_hook */
 
 /* Anyone may ask; the route's context is a struct customers: */
 void login_handle(struct request *rq);        /* POST /auth/login */
@@ -54,8 +66,8 @@ void customer_legal_unhold_handle(struct request *rq, const struct caller *calle
 /* Shared by the handlers: */
 struct actor actor_of(struct request *rq, const struct caller *caller);
 struct pool *customers_pool(struct customers *context, enum lane lane);
-/* The key that seals addresses of last mails; NULL where no mail can be sent. */
-const struct digest *customers_last_mail_key(const struct customers *context);
+/* By the settings in force. */
+struct deletion_terms customers_deletion_terms(const struct customers *context);
 
 /* The mails about customers, for mail_settings.features. */
 struct mail_templates customers_mails(struct customers *context);

@@ -77,25 +77,30 @@ static const char *outcome_name(const struct deletion_result *result)
 }
 
 struct deletion_of_one {
-    const struct digest *last_mail_key;
+    const struct deletion_terms *terms;
     const char *customer_id;
     const struct actor *actor;
     struct buf ids, sealed;
+    struct cooldown_batch addresses;
     struct pg_call writes[3];
     size_t count;
 };
 
-static enum err write_deletion(struct deletion_of_one *o, const struct pg_call *row)
+static enum err write_deletion(struct deletion_of_one *o, struct tx *tx, const struct pg_call *row)
 {
     const struct actor *actor = o->actor;
-    deletion_add(o->last_mail_key, o->customer_id, pg_get(row, 0, 3), &o->ids, &o->sealed);
+    deletion_add(o->terms->last_mail_key, o->customer_id, pg_get(row, 0, 3), &o->ids, &o->sealed);
     const char *ids = array_end(&o->ids), *sealed = array_end(&o->sealed);
     if (!ids || !sealed)
         return ERR_MEMORY;
+    enum err e = cooldown_read(o->terms->cooldown_key, tx, ids, NULL, &o->addresses);
+    if (e)
+        return e;
     o->writes[o->count++] =
         (struct pg_call){.ask = &customers_delete,
                          .args = {pg_text(ids), pg_text(sealed), pg_text("delete"), pg_text(actor->kind),
                                   pg_text_or_null(actor->id), pg_text_or_null(actor->correlation_id)}};
+    o->count += cooldown_write(&o->addresses, &o->writes[o->count]);
     return OK;
 }
 
@@ -107,8 +112,9 @@ static enum err decide_and_write(struct deletion_of_one *o, struct pg *pg, int64
     if (!brief.at)
         return ERR_MEMORY;
     struct pg_call reads[] = {{.ask = &customer_take_turn, .args = {pg_text(o->customer_id)}},
+                              {.ask = &customer_make_row, .args = {pg_text(o->customer_id)}},
                               {.ask = &deletion_lock, .args = {pg_text(o->customer_id)}}};
-    const struct pg_call *row = &reads[1];
+    const struct pg_call *row = &reads[COUNT_OF(reads) - 1];
     enum err e = tx_trip(tx, reads, COUNT_OF(reads));
     if (e)
         return e;
@@ -120,7 +126,7 @@ static enum err decide_and_write(struct deletion_of_one *o, struct pg *pg, int64
     else
         ret->outcome = !deleted && pg_get_bool(row, 0, 1) ? DELETION_HELD : DELETION_DONE;
 
-    if (ret->outcome == DELETION_DONE && (e = write_deletion(o, row)))
+    if (ret->outcome == DELETION_DONE && (e = write_deletion(o, tx, row)))
         return e;
     if (ret->outcome == DELETION_REDRIVEN)
         o->writes[o->count++] = (struct pg_call){.ask = &deletion_redrive, .args = {pg_text(o->customer_id)}};
@@ -137,20 +143,18 @@ static enum err decide_and_write(struct deletion_of_one *o, struct pg *pg, int64
     return OK;
 }
 
-enum err customer_delete(const struct digest *last_mail_key, struct pg *pg, const char *customer_id,
+enum err customer_delete(const struct deletion_terms *terms, struct pg *pg, const char *customer_id,
                          const struct actor *actor, int64_t deadline_ns, struct arena *arena,
                          struct deletion_result *ret)
 {
-    struct deletion_of_one o = {.last_mail_key = last_mail_key,
-                                .customer_id = customer_id,
-                                .actor = actor,
-                                .ids = buf_new(64),
-                                .sealed = buf_new(1024)};
+    struct deletion_of_one o = {
+        .terms = terms, .customer_id = customer_id, .actor = actor, .ids = buf_new(64), .sealed = buf_new(1024)};
     *ret = (struct deletion_result){.outcome = DELETION_UNKNOWN};
     enum err e = decide_and_write(&o, pg, deadline_ns, arena, ret);
     ret->committed_ns = clock_ns();
     buf_free(&o.ids);
     buf_free(&o.sealed);
+    cooldown_batch_cleanup(&o.addresses);
     if (e != ERR_CONFLICT)
         counter_add(&ends, 1, e ? "failed" : outcome_name(ret));
     return e;
@@ -160,12 +164,16 @@ enum err customer_legal_hold(struct pg *pg, const char *customer_id, const char 
                              int64_t deadline_ns, struct arena *arena, struct str *ret_object)
 {
     AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
-    struct pg_call set = {.ask = &legal_hold_set, .args = {pg_text(customer_id), pg_text_or_null(reason)}};
-    enum err e = tx_trip(tx, &set, 1);
+    struct pg_call calls[] = {
+        {.ask = &customer_make_row, .args = {pg_text(customer_id)}},
+        {.ask = &legal_hold_set, .args = {pg_text(customer_id), pg_text_or_null(reason)}},
+    };
+    const struct pg_call *set = &calls[1];
+    enum err e = tx_trip(tx, calls, COUNT_OF(calls));
     if (e)
         return e;
-    bool found = set.rows == 1;
-    if (found && !(*ret_object = arena_copy(arena, pg_get(&set, 0, 0))).at)
+    bool found = set->rows == 1;
+    if (found && !(*ret_object = arena_copy(arena, pg_get(set, 0, 0))).at)
         return ERR_MEMORY;
     struct pg_call log = {.ask = &legal_hold_log,
                           .args = {pg_text(customer_id), pg_text(reason ? "hold" : "unhold"), pg_text(actor->kind),

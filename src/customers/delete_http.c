@@ -50,8 +50,8 @@ void customer_delete_handle(struct request *rq, const struct caller *caller, voi
 static enum err run_delete(struct db_request *db, struct pg *pg)
 {
     struct deletion_request *d = request_of(db);
-    return customer_delete(customers_last_mail_key(d->context), pg, d->id, &d->actor, db->job.deadline_ns,
-                           db->rq->arena, &d->result);
+    const struct deletion_terms terms = customers_deletion_terms(d->context);
+    return customer_delete(&terms, pg, d->id, &d->actor, db->job.deadline_ns, db->rq->arena, &d->result);
 }
 
 /* 3. On the same worker. */

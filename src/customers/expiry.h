@@ -3,9 +3,15 @@
 #ifndef CUSTOMERS_EXPIRY_H
 #define CUSTOMERS_EXPIRY_H
 
-#include "base/digest.h"
+#include "customers/cooldown.h"
 #include "customers/freeze.h"
 #include "work/shift.h"
+
+/* What a deletion writes beside the customer; by the settings. */
+struct deletion_terms {
+    const struct digest *last_mail_key; /* seals the address of the last mail; NULL: none is sent */
+    const struct digest *cooldown_key;  /* hashes the addresses that cool down, where the installation has that */
+};
 
 /* Why a pass deletes nothing. */
 enum expiry_verdict {
@@ -33,13 +39,12 @@ struct expiry_pass {
 /* Counts what is due and decides. `brake`: RECLAIM_EXPIRY_BRAKE, or EXPIRY_NO_BRAKE. With another verdict than EXPIRY_RUNS the
  * pass is over. */
 enum err expiry_begin(struct pg *pg, int64_t brake, int64_t deadline_ns, struct expiry_pass *ret) MUST_CHECK;
-/* One batch in one transaction. A customer that cannot be deleted is logged, counted and skipped. `last_mail_key` NULL: no last
- * mails. */
-enum err expiry_step(const struct digest *last_mail_key, struct pg *pg, const char *actor,
+/* One batch in one transaction. A customer that cannot be deleted is logged, counted and skipped. */
+enum err expiry_step(const struct deletion_terms *terms, struct pg *pg, const char *actor,
                      struct expiry_pass *pass) MUST_CHECK;
 
 /* On the leader: a pass over one of EXPIRY_PARTS parts, with its progress in the metrics, until the shift ends. */
-enum err expiry_run(const struct digest *last_mail_key, struct pg *pg, int64_t brake, int part,
+enum err expiry_run(const struct deletion_terms *terms, struct pg *pg, int64_t brake, int part,
                     struct shift *shift) MUST_CHECK;
 /* Parts have transactions of their own, at the same time: what a deletion writes keeps one connection busy. All customers of
  * an owner are in the same part, so that the last of them takes the login along. */
@@ -51,7 +56,7 @@ struct deletion_result {
     struct str object; /* of the arena; with the first two */
     int64_t committed_ns;
 };
-enum err customer_delete(const struct digest *last_mail_key, struct pg *pg, const char *customer_id,
+enum err customer_delete(const struct deletion_terms *terms, struct pg *pg, const char *customer_id,
                          const struct actor *actor, int64_t deadline_ns, struct arena *arena,
                          struct deletion_result *ret) MUST_CHECK;
 

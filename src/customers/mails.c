@@ -45,6 +45,8 @@ static struct mail_words by_admin(enum customer_mail kind)
 void customer_mail_write(const struct mail_design *design, const struct customer_letter *letter, struct mail *ret)
 {
     struct mail_words w = letter->by_admin ? by_admin(letter->kind) : words[letter->kind];
+    if (letter->cools_down)
+        w.paragraphs[w.count - 1] = TEXT_MAIL_DELETED_COOLS;
     w.template = "notice";
     w.heading = w.subject;
     mail_write(ret, design, letter->language, &w, letter->customer_id, NULL,
@@ -171,7 +173,8 @@ static enum err compose_last_mail(void *context, struct pg *pg, const json_t *pa
     customer_mail_write(design,
                         &(struct customer_letter){.kind = CUSTOMER_MAIL_DELETED,
                                                   .customer_id = id.at,
-                                                  .language = language_of(design, (struct str){NULL, 0}, payload)},
+                                                  .language = language_of(design, (struct str){NULL, 0}, payload),
+                                                  .cools_down = atomic_load(&customers->cooldown_ms) > 0},
                         ret);
     return last_mail_open(customers->last_mail_key, id, sealed, ret->to);
 }

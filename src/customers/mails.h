@@ -20,6 +20,7 @@ struct customer_letter {
     enum language language;
     struct str when; /* of the deletion, RFC 3339; absent: not said */
     bool by_admin;   /* an administrator froze it: the person cannot recover the account */
+    bool cools_down; /* of the last mail: the address cannot register again yet */
 };
 
 /* The caller sets the recipient. */

@@ -23,7 +23,7 @@ static const struct statement show_member = {
 
 static const struct statement remove_member = {
     .name = "member_remove",
-    .sql = "SELECT EXISTS (SELECT FROM reclaim.customer_customers WHERE id = $1::uuid) AS known,"
+    .sql = "SELECT EXISTS (SELECT FROM reclaim.customer_row($1::uuid)) AS known,"
            " reclaim.member_remove($1::uuid, $2::uuid)::text AS object",
     .params = 2,
     .columns = "known:bool object:text",
@@ -55,7 +55,7 @@ const struct statement customers_rows = {
         " reclaim.rfc3339(c.tm_deletion_scheduled) AS tm_deletion_scheduled, reclaim.rfc3339(c.hold_at) AS held_since,"
         " reclaim.shown_text(c.hold_reason) AS hold_reason"
         " FROM reclaim.customers_find($1, $2::bool, $3, $4::uuid, $5::int8) AS found (id)"
-        " JOIN reclaim.customer_customers c ON c.id = found.id ORDER BY c.id",
+        " CROSS JOIN LATERAL reclaim.customer_row(found.id) AS c ORDER BY c.id",
     .params = 5,
     .columns = "id:uuid name:text email:text status:text owner_user_id:uuid tm_create:text tm_deletion_scheduled:text"
                " held_since:text hold_reason:text",

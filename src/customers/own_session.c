@@ -15,12 +15,13 @@ const struct statement own_session_read = {
            " coalesce((SELECT json_agg(json_build_object('id', c.id, 'name', pg_catalog.\"left\"(coalesce(c.name, ''), "
            "200),"
            "  'status', c.status, 'role', c.role, 'deletion_paused', CASE WHEN c.role = 'owner' THEN c.held END,"
-           "  'language', (reclaim.customer_languages(ARRAY[c.id]))[1]) ORDER BY c.tm_create NULLS LAST, c.id) FROM"
+           "  'language', (reclaim.customer_languages(ARRAY[c.id]))[1]) ORDER BY c.own_last, c.tm_create NULLS LAST, "
+           "c.id) FROM"
            "  (SELECT c.id, c.name, c.status, c.tm_create, c.hold_at IS NOT NULL AS held,"
-           "   CASE WHEN c.owner_user_id = u.id THEN 'owner' ELSE 'member' END AS role"
-           "   FROM reclaim.customer_customers c WHERE c.status <> 'deleted' AND (c.owner_user_id = u.id OR c.id = ANY"
-           "   (ARRAY(SELECT m.customer_id FROM reclaim.customer_members m WHERE m.user_id = u.id)))"
-           "   ORDER BY c.tm_create NULLS LAST, c.id LIMIT 100) AS c), '[]')::text AS customers"
+           "   CASE WHEN coalesce(c.owner_user_id, c.id) = u.id THEN 'owner' ELSE 'member' END AS role,"
+           "   c.id = u.id AND reclaim.users_are_customers() AS own_last"
+           "   FROM reclaim.customers_of_user(u.id, NULL) AS c WHERE c.status <> 'deleted'"
+           "   ORDER BY own_last, c.tm_create NULLS LAST, c.id LIMIT 100) AS c), '[]')::text AS customers"
            " FROM auth.users u WHERE u.id = $1::uuid AND u.deleted_at IS NULL",
     .params = 1,
     .columns = "email:text has_password:bool now:text customers:text",

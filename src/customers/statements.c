@@ -14,6 +14,13 @@ const struct statement customer_take_turn = {
     .columns = "turn:bool",
 };
 
+const struct statement customer_make_row = {
+    .name = "customer_make_row",
+    .sql = "SELECT reclaim.customer_make($1::uuid) AS made",
+    .params = 1,
+    .columns = "made:bool",
+};
+
 /* The language is for the mail that follows (reclaim.customer_consequences); arguments are evaluated before the call. */
 const struct statement customer_make_change = {
     .name = "customer_make_change",
@@ -42,15 +49,14 @@ const struct statement customer_write_log = {
 
 const struct statement customer_show = {
     .name = "customer_show",
-    .sql = "SELECT reclaim.customer_object(c)::text AS object FROM reclaim.customer_customers c WHERE c.id = $1::uuid",
+    .sql = "SELECT reclaim.customer_object(c)::text AS object FROM reclaim.customer_row($1::uuid) AS c",
     .params = 1,
     .columns = "object:text",
 };
 
 const struct statement customer_show_to_admin = {
     .name = "customer_show_to_admin",
-    .sql = "SELECT reclaim.customer_object_for_admin(c)::text AS object FROM reclaim.customer_customers c"
-           " WHERE c.id = $1::uuid",
+    .sql = "SELECT reclaim.customer_object_for_admin(c)::text AS object FROM reclaim.customer_row($1::uuid) AS c",
     .params = 1,
     .columns = "object:text",
 };
@@ -59,7 +65,7 @@ const struct statement customers_list = {
     .name = "customers_list",
     .sql = PAGE_SQL("SELECT c.id, reclaim.customer_object_for_admin(c)::text AS object"
                     " FROM reclaim.customers_find($1, $2::bool, $3, $4::uuid, $5::int8) AS found (id)"
-                    " JOIN reclaim.customer_customers c ON c.id = found.id ORDER BY c.id"),
+                    " CROSS JOIN LATERAL reclaim.customer_row(found.id) AS c ORDER BY c.id"),
     .params = 5,
     .columns = "id:uuid object:text",
 };
@@ -154,13 +160,28 @@ const struct statement login_find_proof = {
 };
 
 const struct statement *const customers_statements[] = {
-    &customer_take_turn,      &customer_make_change, &customers_sweep_notes,
-    &customer_write_log,      &customer_show,        &customer_show_to_admin,
-    &customers_list,          &customer_read_mail,   &customers_prune_log,
-    &customer_read_reminder,  &login_find_user,      &login_find_proof,
-    &anonymise_read,          &anonymise_clear,      &columns_list,
-    &columns_check,           &column_decide,        &customers_read_frozen_again,
-    &customers_prune_freezes, &customers_count,      &customers_prune_mails,
+    &customer_make_row,
+    &customer_take_turn,
+    &customer_make_change,
+    &customers_sweep_notes,
+    &customer_write_log,
+    &customer_show,
+    &customer_show_to_admin,
+    &customers_list,
+    &customer_read_mail,
+    &customers_prune_log,
+    &customer_read_reminder,
+    &login_find_user,
+    &login_find_proof,
+    &anonymise_read,
+    &anonymise_clear,
+    &columns_list,
+    &columns_check,
+    &column_decide,
+    &customers_read_frozen_again,
+    &customers_prune_freezes,
+    &customers_count,
+    &customers_prune_mails,
     &own_session_read,
 };
 const size_t customers_statement_count = COUNT_OF(customers_statements);

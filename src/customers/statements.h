@@ -4,12 +4,16 @@
 
 #include "pg/pg.h"
 
-/* Where mails about a customer go: to its own address, else to its owner's; '' for none. `u` is the owner in auth.users. */
-#define CUSTOMER_ADDRESS "pg_catalog.left(coalesce(nullif(c.email, ''), u.email, '')::text, 1000)"
+/* Where mails about a customer go: to its own address, else to its owner's; '' for none. `u` is the owner in auth.users. A user
+ * that is a customer may have changed its address since its row was made. As in reclaim.expiry_lock. */
+#define CUSTOMER_ADDRESS                                                                                               \
+    "pg_catalog.left(coalesce(CASE WHEN c.id = c.owner_user_id THEN u.email END, nullif(c.email, ''), u.email, "       \
+    "'')::text, 1000)"
 
 extern const struct statement customer_take_turn; /* $1 id: before its row, so that call set-ups do not starve it */
 extern const struct statement
     customer_make_change; /* $1 id $2 change $3 actor $4 actor id $5 correlation $6 reason $7 language, or "" → outcome object */
+extern const struct statement customer_make_row;     /* $1 id: of a user that is a customer without one → made */
 extern const struct statement customers_sweep_notes; /* → swept */
 extern const struct statement anonymise_read;        /* $1 id → status email */
 extern const struct statement anonymise_clear;       /* $1 ids $2 sealed $3 owners → cleared */

@@ -36,7 +36,8 @@ const struct statement cascade_list = {
     .sql = "SELECT p.name, p.kind, coalesce(p.table_name, '') AS table_name,"
            " coalesce(p.customer_column, '') AS customer_column, coalesce(p.soft_delete_column, '') AS soft,"
            " p.page_size, p.enabled, CASE WHEN p.kind = 'table' THEN reclaim.cascade_lack(p) END AS lack,"
-           " p.id_of, p.label, coalesce(c.emptied, '') AS emptied, coalesce(c.kept, '') AS kept"
+           " p.id_of, p.label, coalesce(c.emptied, '') AS emptied, coalesce(c.kept, '') AS kept,"
+           " coalesce(p.bucket, '') AS bucket, coalesce(p.prefix, '') AS prefix"
            " FROM reclaim.cascade_participants p CROSS JOIN LATERAL (SELECT"
            "   pg_catalog.string_agg(n.name, ', ' ORDER BY n.name) FILTER (WHERE n.value IS NOT NULL) AS emptied,"
            "   pg_catalog.string_agg(n.name || ' (' || n.reason || ')', ', ' ORDER BY n.name)"
@@ -44,7 +45,7 @@ const struct statement cascade_list = {
     .params = 0,
     .columns =
         "name:text kind:text table_name:text customer_column:text soft:text page_size:int4 enabled:bool lack:text "
-        "id_of:text label:text emptied:text kept:text",
+        "id_of:text label:text emptied:text kept:text bucket:text prefix:text",
 };
 
 const struct statement cascade_status = {
@@ -66,7 +67,7 @@ const struct statement cascade_overview = {
     .sql =
         "SELECT pg_catalog.json_build_object('items', coalesce(pg_catalog.json_agg(pg_catalog.row_to_json(o) ORDER BY"
         " o.name), '[]'))::text AS overview FROM (SELECT p.name, p.label, p.kind, p.table_name, p.customer_column,"
-        "   p.id_of AS by, p.soft_delete_column AS soft_delete, p.enabled,"
+        "   p.id_of AS by, p.soft_delete_column AS soft_delete, p.bucket, p.prefix, p.enabled,"
         "   CASE WHEN p.kind = 'table' AND p.enabled THEN reclaim.cascade_lack(p) END AS finding,"
         "   coalesce(s.pending, 0) AS pending, coalesce(s.failed, 0) AS failed, coalesce(s.done, 0) AS done,"
         "   coalesce(s.kept, 0) AS kept, coalesce(s.rows, 0) AS rows, s.oldest, s.error"

@@ -33,7 +33,7 @@ extern const struct statement cascade_preset; /* $1 preset $2 past → name tabl
 extern const struct statement cascade_switch; /* $1 name $2 disable, enable or remove → lack */
 extern const struct statement cascade_rescan; /* $1 customer or null → customers */
 extern const struct statement
-    cascade_list; /* → name kind table_name customer_column soft page enabled lack id_of label emptied kept */
+    cascade_list; /* → name kind table_name customer_column soft page enabled lack id_of label emptied kept bucket prefix */
 extern const struct statement cascade_status;   /* → participant pending failed done rows oldest error kept */
 extern const struct statement cascade_overview; /* → overview, {"items":[…]} */
 extern const struct statement cascade_ledger;   /* $1 customer → ledger; null when there is no such customer */

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "erasure/cascade.h"
+#include "erasure/storage.h"
 
 #define CUSTOMERS_AT_ONCE 1000
 #define PARTICIPANTS_MAX 256
@@ -12,8 +13,10 @@
 #define RESCAN_EVERY_NS NS_PER_S
 #define COUNT_MOST 100000 /* larger numbers are not counted out */
 
-METRIC_COUNTER(rows, "reclaim_cascade_rows_total", "Rows erased from participating tables.", "participant");
-METRIC_COUNTER(receipts, "reclaim_cascade_receipts_total", "Receipts of tables, by outcome.", "participant", "outcome");
+METRIC_COUNTER(rows, "reclaim_cascade_rows_total", "Rows, and objects in Supabase Storage, erased from participants.",
+               "participant");
+METRIC_COUNTER(receipts, "reclaim_cascade_receipts_total", "Receipts of tables and buckets, by outcome.", "participant",
+               "outcome");
 METRIC_COUNTER(late_found, "reclaim_cascade_late_total", "Complete erasures for which rows were found afterwards.");
 METRIC_GAUGE(open_now, "reclaim_cascade_open", "Erasures that are not complete, up to 100000.");
 METRIC_GAUGE(overdue, "reclaim_cascade_overdue",
@@ -65,6 +68,16 @@ const struct statement eraser_rescan = {
     .columns = "looked:int4 found:int4 trouble:text",
 };
 
+void eraser_count(const char *participant, int64_t erased, int64_t finished, int64_t failed)
+{
+    if (erased)
+        counter_add(&rows, (uint64_t)erased, participant);
+    if (finished)
+        counter_add(&receipts, (uint64_t)finished, participant, "done");
+    if (failed)
+        counter_add(&receipts, (uint64_t)failed, participant, "failed");
+}
+
 struct erased_page {
     enum { PAGE_IDLE, PAGE_DONE, PAGE_SPLIT, PAGE_FAILED } outcome;
     int64_t customers;
@@ -79,12 +92,8 @@ static void read_page(const char *name, const struct pg_call *call, struct erase
                    : str_eq(outcome, STR("split"))  ? PAGE_SPLIT
                    : str_eq(outcome, STR("failed")) ? PAGE_FAILED
                                                     : PAGE_IDLE;
-    if (erased)
-        counter_add(&rows, (uint64_t)erased, name);
-    if (finished)
-        counter_add(&receipts, (uint64_t)finished, name, "done");
+    eraser_count(name, erased, finished, ret->outcome == PAGE_FAILED ? ret->customers : 0);
     if (ret->outcome == PAGE_FAILED) {
-        counter_add(&receipts, (uint64_t)ret->customers, name, "failed");
         log_warn("cascade failed", F_STR("participant", name), F_STR("error", pg_get(call, 0, 4).at),
                  F_INT("customers", ret->customers));
     }
@@ -142,6 +151,14 @@ static enum err erase_round(struct pg *pg, struct shift *shift, bool *ret_did)
     return e;
 }
 
+/* What is in Supabase Storage is deleted by the work engine of any instance. */
+static enum err queue_objects(struct pg *pg)
+{
+    int64_t queued;
+    enum err e = storage_queue(pg, clock_ns() + PAGE_NS, &queued);
+    return e == ERR_CONFLICT ? OK : e;
+}
+
 /* Looks again at customers whose erasure is complete. True in `ret_did` when there is something to erase. */
 static enum err look_again(struct eraser *eraser, struct pg *pg, struct shift *shift, bool *ret_did)
 {
@@ -193,6 +210,8 @@ enum err eraser_run(void *context, struct pg *pg, struct shift *shift)
     for (bool did = true; !e && did && shift_goes_on(shift);) {
         did = false;
         e = erase_round(pg, shift, &did);
+        if (!e)
+            e = queue_objects(pg);
         if (!e)
             e = look_again(eraser, pg, shift, &did);
         if (!e)

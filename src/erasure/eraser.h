@@ -15,6 +15,9 @@ struct eraser {
 /* shift_config.run; `eraser` is a struct eraser. */
 enum err eraser_run(void *eraser, struct pg *pg, struct shift *shift);
 
+/* Counts in the metrics what a participant has erased, and receipts that it finished or failed to. */
+void eraser_count(const char *participant, int64_t erased, int64_t finished, int64_t failed);
+
 extern const struct statement eraser_due, eraser_page, eraser_put_off, eraser_census, eraser_rescan;
 
 #endif

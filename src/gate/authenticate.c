@@ -10,7 +10,8 @@
 #include "gate/look_up.h"
 #include "gate/sessions.h"
 
-#define ASK_NS (800 * NS_PER_MS) /* callers of the gate wait: better a 503 than a long silence */
+#define ASK_NS (800 * NS_PER_MS)    /* callers of the gate wait: better a 503 than a long silence */
+#define UNWATCHED_NS (2 * NS_PER_S) /* of an entry whose user can be removed without the gates being told */
 #define AFTER_HOLD_US (7 * 86400 * INT64_C(1000000))
 
 struct authenticator {
@@ -146,7 +147,8 @@ static bool find_in_cache(struct authentication *q, enum credential_kind kind, c
     if (!frozen || q->skips_cache)
         return false;
     uint64_t mark = frozen_customers_mark(frozen);
-    if (!credential_cache_find(q->authenticator->credentials, kind, by, q->asked_ns, &as))
+    int64_t until_ns = credential_cache_find(q->authenticator->credentials, kind, by, q->asked_ns, &as);
+    if (!until_ns)
         return false;
     enum frozen_answer is = frozen_customers_find(frozen, mark, as.customer, q->asked_ns, &c->freeze);
     if (is == FROZEN_UNSURE)
@@ -167,6 +169,8 @@ static bool find_in_cache(struct authentication *q, enum credential_kind kind, c
         customer_id_write(as.session, c->session);
     if (kind != CREDENTIAL_USER)
         c->admin = as.admin;
+    else if (until_ns < q->until_ns)
+        q->until_ns = until_ns; /* of the token, which is added to the cache */
     q->from_memory = true;
     return true;
 }
@@ -186,10 +190,18 @@ static void add_to_cache(const struct authentication *q)
     struct digest user = digest_of_user(q);
     as.admin = false; /* depends on the token, not on the user */
     as.session = (struct customer_id){0, 0};
-    credential_cache_add(q->authenticator->credentials, CREDENTIAL_USER, &user, &as, q->asked_ns, INT64_MAX);
+    credential_cache_add(q->authenticator->credentials, CREDENTIAL_USER, &user, &as, q->asked_ns, q->user_until_ns);
 }
 
 /* --- from the database, on a worker --- */
+
+/* Keeps what was looked up for a short time only. */
+static void expect_removal(struct authentication *q)
+{
+    q->user_until_ns = q->asked_ns + UNWATCHED_NS;
+    if (q->until_ns > q->user_until_ns)
+        q->until_ns = q->user_until_ns;
+}
 
 static enum err look_up(struct job *job, struct pg *pg)
 {
@@ -200,10 +212,18 @@ static enum err look_up(struct job *job, struct pg *pg)
         if (e)
             return e;
     }
-    if (!q->caller.by_key)
-        return look_up_user(pg, q->chooses ? q->choice : NULL, job->deadline_ns, &q->caller);
+    if (!q->caller.by_key) {
+        bool watched;
+        enum err e = look_up_user(pg, q->chooses ? q->choice : NULL, job->deadline_ns, &q->caller, &watched);
+        q->user_until_ns = INT64_MAX;
+        if (!e && !watched)
+            expect_removal(q);
+        return e;
+    }
     struct found_key key;
     enum err e = look_up_key(pg, q->key_hash, job->deadline_ns, &q->caller, &key);
+    if (!e && !key.watched)
+        expect_removal(q);
     if (!e && key.left_us != INT64_MAX)
         q->until_ns = q->asked_ns + key.left_us * NS_PER_US;
     if (!e && key.use_is_due)

@@ -77,6 +77,7 @@ struct authentication {
     char key_hash[DIGEST_HEX_LEN + 1];
     bool session_ended;
     int64_t asked_ns, until_ns;       /* start of the look-up; end of the cache entry */
+    int64_t user_until_ns;            /* end of the entry of the token's user */
     struct second_credential *second; /* NULL: there is one credential only */
 };
 

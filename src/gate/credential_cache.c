@@ -28,10 +28,10 @@ void credential_cache_free(struct credential_cache *credentials)
     free(credentials);
 }
 
-bool credential_cache_find(struct credential_cache *credentials, enum credential_kind kind, const struct digest *by,
-                           int64_t now_ns, struct cached_credential *ret)
+int64_t credential_cache_find(struct credential_cache *credentials, enum credential_kind kind, const struct digest *by,
+                              int64_t now_ns, struct cached_credential *ret)
 {
-    return expiring_cache_find(credentials->cache, (int)kind, by, now_ns, ret) != 0;
+    return expiring_cache_find(credentials->cache, (int)kind, by, now_ns, ret);
 }
 
 void credential_cache_add(struct credential_cache *credentials, enum credential_kind kind, const struct digest *by,

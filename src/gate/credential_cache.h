@@ -34,8 +34,9 @@ struct credential_cache;
 struct credential_cache *credential_cache_new(size_t entries) MUST_CHECK;
 void credential_cache_free(struct credential_cache *credentials); /* NULL is fine */
 
-bool credential_cache_find(struct credential_cache *credentials, enum credential_kind kind, const struct digest *by,
-                           int64_t now_ns, struct cached_credential *ret);
+/* When the entry expires; 0: there is none. */
+int64_t credential_cache_find(struct credential_cache *credentials, enum credential_kind kind, const struct digest *by,
+                              int64_t now_ns, struct cached_credential *ret);
 /* `asked_ns` is when the look-up began: entries removed since then are not put back. Expires CREDENTIAL_CACHE_NS after
  * that, or at `until_ns`, whichever comes first. */
 void credential_cache_add(struct credential_cache *credentials, enum credential_kind kind, const struct digest *by,

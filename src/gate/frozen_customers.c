@@ -48,6 +48,7 @@ struct frozen_customers {
     /* Used by the thread only: */
     char snapshot[SNAPSHOT_SIZE]; /* the set contains everything visible in it */
     bool outage_logged;
+    bool users_are_customers;          /* RECLAIM_CUSTOMERS, as of the last read */
     int64_t note_at_ns;                /* when to set frozen_api_at; NEVER: no row to set */
     bool note_again;                   /* more freezes were read since then */
     int note_limit;                    /* rows in one statement */
@@ -108,13 +109,14 @@ static const struct statement frozen_changes = {
            " change.changed_xid::text AS place, change.unnoted, change.scheduled_us, change.effective_us,"
            " change.by_admin, change.held,"
            " (extract(epoch FROM pg_catalog.clock_timestamp() + always.clock_shift) * 1000000)::bigint AS now_us,"
-           " (extract(epoch FROM always.clock_shift) * 1000000)::bigint AS shift_us, always.sandbox"
-           " FROM (SELECT i.clock_shift, i.sandbox FROM reclaim.installation i) AS always LEFT JOIN (SELECT * FROM"
+           " (extract(epoch FROM always.clock_shift) * 1000000)::bigint AS shift_us, always.sandbox, always.users"
+           " FROM (SELECT i.clock_shift, i.sandbox, i.customers = 'users' AS users FROM reclaim.installation i) AS "
+           "always LEFT JOIN (SELECT * FROM"
            " ((" CHANGED_CUSTOMERS ") UNION ALL (" REVOKED_KEYS ") UNION ALL (" ENDED ")) AS any_of_them" IN_ORDER
            ") AS change ON true ORDER BY change.changed_xid, change.id",
     .params = 4,
     .columns = "snapshot:text what:text id:uuid place:text unnoted:bool " FREEZE_COLUMNS
-               " now_us:int8 shift_us:int8 sandbox:bool",
+               " now_us:int8 shift_us:int8 sandbox:bool users:bool",
 };
 
 /* Sets frozen_api_at for freezes committed a lease ago, which every instance has read; repeated while rows are left.
@@ -308,6 +310,17 @@ static enum err page_end_at_last(const struct pg_call *changes, struct page_end 
     return e ? e : str_copy(pg_get(changes, last, 2), ret->id, sizeof ret->id);
 }
 
+/* Whom a token leads to depends on where customers come from. */
+static void note_where_from(struct frozen_customers *f, bool users_are_customers)
+{
+    if (users_are_customers == f->users_are_customers)
+        return;
+    f->users_are_customers = users_are_customers;
+    atomic_fetch_add(&f->removals, 1);
+    credential_cache_remove(f->credentials, NULL);
+    atomic_fetch_add(&f->removals, 1);
+}
+
 /* Reads everything not visible in the previous snapshot. Rows that change between two pages come with a later page
  * or the next read, since the first page's snapshot is kept. */
 static enum err read_changes(struct frozen_customers *f)
@@ -333,6 +346,7 @@ static enum err read_changes(struct frozen_customers *f)
             return e;
         atomic_store(&f->ahead_us, pg_get_i64(&changes, 0, 9) - clock_wall_us());
         clock_note_sandbox(pg_get_bool(&changes, 0, 11), pg_get_i64(&changes, 0, 10));
+        note_where_from(f, pg_get_bool(&changes, 0, 12));
         gauge_set(&clock_ahead, (double)clock_sandbox_shift_ms() / 1000);
     }
     memcpy(f->snapshot, first_snapshot, strlen(first_snapshot) + 1);

@@ -4,36 +4,44 @@
 
 #include "base/clock.h"
 
-#define CUSTOMER "c.id AS customer_id, c.status::text AS status, " FREEZE_OF_C
+#define CUSTOMER_WITH(status) "c.id AS customer_id, " status "::text AS status, " FREEZE_OF_C
+#define CUSTOMER CUSTOMER_WITH("c.status")
 #define CUSTOMER_COLUMNS "customer_id:uuid status:text " FREEZE_COLUMNS
 enum { AT_FREEZE = 2, AFTER_CUSTOMER = 6 }; /* the places of its columns, and of the next one */
 
 /* The oldest customer that is not deleted among those that the user owns or is a member of, or the one chosen ($2); else a
- * deleted one: the reply differs from that for a user without any. The array is read first, so that both halves of the
- * condition use an index. */
+ * deleted one: the reply differs from that for a user without any. Where users are customers, the one that the user is comes
+ * last. `watched` is false where a user can be removed without the gates being told. */
 static const struct statement customer_of_user = {
     .name = "customer_of_user",
-    .sql = "SELECT " CUSTOMER ", coalesce(c.owner_user_id = $1::uuid, false) AS is_owner,"
-           " count(*) FILTER (WHERE c.status <> 'deleted') OVER () > 1 AS has_several"
-           " FROM reclaim.customer_customers c WHERE (c.owner_user_id = $1::uuid OR c.id = ANY"
-           " (ARRAY(SELECT m.customer_id FROM reclaim.customer_members m WHERE m.user_id = $1::uuid)))"
-           " AND ($2::uuid IS NULL OR c.id = $2::uuid)"
-           " ORDER BY c.status = 'deleted', c.tm_create NULLS LAST, c.id LIMIT 1",
+    .sql = "SELECT " CUSTOMER ", coalesce(c.owner_user_id = $1::uuid, c.id = $1::uuid AND own.last) AS is_owner,"
+           " count(*) FILTER (WHERE c.status <> 'deleted') OVER () > 1 AS has_several,"
+           " (SELECT reclaim.users_watched()) AS watched"
+           " FROM reclaim.customers_of_user($1::uuid, $2::uuid) AS c"
+           " CROSS JOIN reclaim.users_are_customers() AS own (last)"
+           " ORDER BY c.status = 'deleted', c.id = $1::uuid AND own.last, c.tm_create NULLS LAST, c.id LIMIT 1",
     .params = 2,
-    .columns = CUSTOMER_COLUMNS " is_owner:bool has_several:bool",
+    .columns = CUSTOMER_COLUMNS " is_owner:bool has_several:bool watched:bool",
 };
 
-/* What is left of a key's life is computed by the clock that its end was written by; null for a key without an end. */
+/* What is left of a key's life is computed by the clock that its end was written by; null for a key without an end. The customer
+ * may be a user without a row, and its row that of a user who has left. */
 static const struct statement customer_of_key = {
     .name = "customer_of_key",
-    .sql = "SELECT " CUSTOMER ", k.id AS key_id, k.scope,"
-           " (extract(epoch FROM CASE WHEN k.expires_at IS NOT NULL THEN least(interval '1 hour',"
-           " greatest(interval '-1 hour', k.expires_at - clock_timestamp())) END) * 1000000)::bigint AS left_us,"
-           " coalesce(k.last_used_at < pg_catalog.now() - interval '1 minute', true) AS use_is_due"
-           " FROM reclaim.access_keys k LEFT JOIN reclaim.customer_customers c ON c.id = k.customer_id"
-           " WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND (k.customer_id IS NULL OR c.id IS NOT NULL)",
+    .sql = "SELECT " CUSTOMER_WITH(
+        "CASE WHEN c.owner_user_id = c.id AND reclaim.user_has_left(c.id) THEN 'deleted'"
+        " ELSE c.status END") ", k.id AS key_id, k.scope,"
+                              " (extract(epoch FROM CASE WHEN k.expires_at IS NOT NULL THEN least(interval '1 hour',"
+                              " greatest(interval '-1 hour', k.expires_at - clock_timestamp())) END) * "
+                              "1000000)::bigint AS left_us,"
+                              " coalesce(k.last_used_at < pg_catalog.now() - interval '1 minute', true) AS use_is_due,"
+                              " (SELECT reclaim.users_watched()) AS watched"
+                              " FROM reclaim.access_keys k LEFT JOIN LATERAL reclaim.customer_row(k.customer_id) AS c "
+                              "ON true"
+                              " WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND (k.customer_id IS NULL OR c.id IS "
+                              "NOT NULL)",
     .params = 1,
-    .columns = CUSTOMER_COLUMNS " key_id:uuid scope:text left_us:int8 use_is_due:bool",
+    .columns = CUSTOMER_COLUMNS " key_id:uuid scope:text left_us:int8 use_is_due:bool watched:bool",
 };
 
 /* At most one update a minute, so that a key in heavy use does not mean as many row versions. It does not wait
@@ -64,7 +72,7 @@ static void read_customer(struct caller *c, const struct pg_call *found)
                                                   : STANDING_DELETED;
 }
 
-enum err look_up_user(struct pg *pg, const char *choice, int64_t deadline_ns, struct caller *c)
+enum err look_up_user(struct pg *pg, const char *choice, int64_t deadline_ns, struct caller *c, bool *ret_watched)
 {
     struct pg_call found = {.ask = &customer_of_user, .args = {pg_text(c->user_id), pg_text_or_null(choice)}};
     enum err e = pg_ask(pg, &found, deadline_ns);
@@ -73,6 +81,7 @@ enum err look_up_user(struct pg *pg, const char *choice, int64_t deadline_ns, st
     read_customer(c, &found);
     c->is_owner = found.rows && pg_get_bool(&found, 0, AFTER_CUSTOMER);
     c->has_several = found.rows && pg_get_bool(&found, 0, AFTER_CUSTOMER + 1);
+    *ret_watched = !found.rows || pg_get_bool(&found, 0, AFTER_CUSTOMER + 2);
     return OK;
 }
 
@@ -80,7 +89,7 @@ enum err look_up_key(struct pg *pg, const char *key_hash, int64_t deadline_ns, s
 {
     struct pg_call found = {.ask = &customer_of_key, .args = {pg_text(key_hash)}};
     enum err e = pg_ask(pg, &found, deadline_ns);
-    *ret = (struct found_key){.left_us = INT64_MAX};
+    *ret = (struct found_key){.left_us = INT64_MAX, .watched = true};
     if (e || found.rows == 0)
         return e;
     read_customer(c, &found);
@@ -90,6 +99,7 @@ enum err look_up_key(struct pg *pg, const char *key_hash, int64_t deadline_ns, s
     if (!pg_is_null(&found, 0, AFTER_CUSTOMER + 2))
         ret->left_us = pg_get_i64(&found, 0, AFTER_CUSTOMER + 2);
     ret->use_is_due = pg_get_bool(&found, 0, AFTER_CUSTOMER + 3);
+    ret->watched = pg_get_bool(&found, 0, AFTER_CUSTOMER + 4);
     return str_copy(pg_get(&found, 0, AFTER_CUSTOMER), c->key_id, sizeof c->key_id);
 }
 

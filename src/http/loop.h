@@ -70,7 +70,7 @@ struct server {
     struct networks *networks; /* NULL: no limit per network */
     char address[80];
     atomic_bool draining;
-    atomic_bool warned_of_proxy;
+    atomic_bool warned_of_proxy, warned_of_key;
     _Atomic int64_t drain_until_ns;
     struct loop *loops;
 };

@@ -2,12 +2,22 @@
 
 #include <string.h>
 
+#include "base/digest.h"
+
 bool policy_trusts(const struct http_policy *policy, const struct ip *ip)
 {
     for (size_t i = 0; i < policy->proxy_count; i++)
         if (cidr_holds(&policy->proxies[i], ip))
             return true;
     return false;
+}
+
+bool policy_knows_key(const struct http_policy *policy, struct str given)
+{
+    if (!policy->proxy_key)
+        return false;
+    struct digest wanted = digest_quick(str_of(policy->proxy_key)), is = digest_quick(given);
+    return digest_eq(&wanted, &is); /* digests: the comparison takes as long whatever the lengths */
 }
 
 bool ip_is_loopback(const struct ip *ip)
@@ -65,11 +75,15 @@ static enum err hop_parse(struct str hop, struct ip *ret)
     return ERR_INPUT;
 }
 
-struct ip client_address(const struct http_policy *policy, struct ip peer, struct str forwarded)
+struct ip client_address(const struct http_policy *policy, struct ip peer, bool has_key, struct str forwarded)
 {
     struct ip client = peer;
-    while (forwarded.len > 0 && policy_trusts(policy, &client)) {
+    while (forwarded.len > 0) {
         struct ip hop;
+        bool trusted = policy_trusts(policy, &client);
+        if (!trusted && !has_key)
+            return client;
+        has_key = has_key && trusted; /* it vouches for one caller */
         if (hop_parse(last_hop(&forwarded), &hop))
             return client; /* malformed entry of a trusted proxy: use the last valid address */
         client = hop;

@@ -38,8 +38,11 @@ struct str methods_list(struct arena *arena, unsigned known)
 /* Compares part by part; parts that match a name in braces are stored in `params`. */
 static bool path_matches(struct str path, struct str pattern, struct str params[REQUEST_PARAMS_MAX])
 {
-    if (!memchr(pattern.at, '{', pattern.len))
+    if (!memchr(pattern.at, '{', pattern.len)) {
+        if (pattern.at[pattern.len - 1] == '*')
+            return str_starts(path, (struct str){pattern.at, pattern.len - 1});
         return str_eq(path, pattern);
+    }
     struct str wanted, given, found[REQUEST_PARAMS_MAX] = {{0}};
     size_t count = 0;
     while (str_split(&pattern, '/', &wanted)) {
@@ -95,7 +98,9 @@ void refuse_by_status(struct request *rq, int status)
         reply_error(rq, "METHOD_NOT_ALLOWED", "This address does not take that method; see the Allow header.");
         return;
     case 413:
-        reply_error(rq, "TOO_LARGE", "The body is larger than 16 KiB.");
+        reply_error(rq, "TOO_LARGE",
+                    rq->route && rq->route->body_max ? "The body is larger than this address takes."
+                                                     : "The body is larger than 16 KiB.");
         return;
     case 431:
         reply_error(rq, "HEADERS_TOO_LARGE", "The request line and headers are larger than 14 KiB.");

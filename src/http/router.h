@@ -16,7 +16,10 @@ struct family {
 struct route {
     enum method method;
     bool ignores_body; /* a body of any size is read and dropped */
-    const char *path;  /* a part in braces, "/v1/customers/{id}", matches anything: rq->params, in order */
+    size_t body_max;   /* in bytes; 0: REQUEST_BODY_MAX */
+    /* A part in braces, "/v1/customers/{id}", matches anything: rq->params, in order. A star behind the last slash
+     * matches everything beneath. */
+    const char *path;
     /* Runs on the loop's thread: must not block. Calls reply_send(), or has another thread call it later. */
     void (*handle)(struct request *rq);
     void *context;                /* for handle() */

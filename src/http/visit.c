@@ -173,19 +173,36 @@ static void warn_of_proxy(struct visit *visit, const struct ip *peer)
              F_STR("network", network));
 }
 
+#define PROXY_KEY_HEADER "X-Reclaim-Proxy-Key"
+
+/* The key itself is never logged: it may be the right one of another installation. Warns once. */
+static bool has_proxy_key(struct visit *visit, const struct http_policy *policy)
+{
+    struct str given = request_header(&visit->rq, PROXY_KEY_HEADER);
+    if (!given.at)
+        return false;
+    if (policy_knows_key(policy, given))
+        return true;
+    if (!atomic_exchange(&visit->loop->server->warned_of_key, true))
+        log_warn("A request has another " PROXY_KEY_HEADER
+                 " than RECLAIM_PROXY_KEY: its X-Forwarded-For is not believed");
+    return false;
+}
+
 static struct ip client_of(struct visit *visit)
 {
     const union MHD_ConnectionInfo *info =
         MHD_get_connection_info(visit->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     struct ip peer = ip_of_sockaddr(info->client_addr);
     const struct http_policy *policy = atomic_load(&visit->loop->server->policy);
-    if (!policy_trusts(policy, &peer)) {
+    bool has_key = has_proxy_key(visit, policy);
+    if (!has_key && !policy_trusts(policy, &peer)) {
         warn_of_proxy(visit, &peer);
         return peer;
     }
     AUTO(buf) struct buf forwarded = buf_new(REQUEST_BODY_MAX);
     MHD_get_connection_values(visit->connection, MHD_HEADER_KIND, gather_forwarded, &forwarded);
-    return client_address(policy, peer, buf_str(&forwarded));
+    return client_address(policy, peer, has_key, buf_str(&forwarded));
 }
 
 /* A request has begun on a new or idle connection: its deadline counts from now. */
@@ -409,6 +426,8 @@ void visit_identify(struct visit *visit)
     log_correlate(NULL); /* set again for the handler */
     rq->wants_problem = accepts_problem(request_header(rq, "Accept"));
     visit->path_methods = router_find(visit->loop->server->config.router, rq);
+    if (rq->route && rq->route->body_max)
+        visit->body.ceiling = rq->route->body_max;
 }
 
 static enum MHD_Result visit_began(struct visit *visit, const char *method, const char *version)

@@ -29,7 +29,7 @@ static const struct {
     {"tcp_user_timeout", "15000"},
 };
 
-static void options_free(PQconninfoOption *options)
+void pg_options_free(PQconninfoOption *options)
 {
     for (PQconninfoOption *o = options; o && o->keyword; o++)
         if (o->val && !strcmp(o->keyword, "password"))
@@ -38,7 +38,7 @@ static void options_free(PQconninfoOption *options)
 }
 
 /* libpq's error message is dropped because it may quote the URL with its password. */
-static enum err parse(const char *url, PQconninfoOption **ret, struct why *why)
+enum err pg_parse_url(const char *url, PQconninfoOption **ret, struct why *why)
 {
     char *message = NULL;
     *ret = PQconninfoParse(url, &message);
@@ -51,7 +51,7 @@ static enum err parse(const char *url, PQconninfoOption **ret, struct why *why)
     return OK;
 }
 
-static const char *option(const PQconninfoOption *options, const char *key)
+const char *pg_option(const PQconninfoOption *options, const char *key)
 {
     for (const PQconninfoOption *o = options; o->keyword; o++)
         if (!strcmp(o->keyword, key))
@@ -69,25 +69,25 @@ static size_t list_length(const char *list)
 
 static size_t host_count(const PQconninfoOption *options)
 {
-    const char *addresses = option(options, "hostaddr");
-    return list_length(addresses && *addresses ? addresses : option(options, "host"));
+    const char *addresses = pg_option(options, "hostaddr");
+    return list_length(addresses && *addresses ? addresses : pg_option(options, "host"));
 }
 
 enum err pg_check_url(const char *url, struct why *why)
 {
     PQconninfoOption *options = NULL;
-    enum err e = parse(url, &options, why);
+    enum err e = pg_parse_url(url, &options, why);
     if (e)
         return e;
-    size_t hosts = host_count(options), names = list_length(option(options, "host"));
-    size_t ports = list_length(option(options, "port"));
+    size_t hosts = host_count(options), names = list_length(pg_option(options, "host"));
+    size_t ports = list_length(pg_option(options, "port"));
     if (hosts > HOSTS_MAX)
         e = why_set(why, ERR_INPUT, "the database URL names more than %d hosts", HOSTS_MAX);
-    else if ((names != 1 || option(options, "host")) && names != hosts)
+    else if ((names != 1 || pg_option(options, "host")) && names != hosts)
         e = why_set(why, ERR_INPUT, "the database URL names %zu hosts but %zu addresses", names, hosts);
     else if (ports != 1 && ports != hosts)
         e = why_set(why, ERR_INPUT, "the database URL names %zu ports for %zu hosts", ports, hosts);
-    options_free(options);
+    pg_options_free(options);
     return e;
 }
 
@@ -168,14 +168,14 @@ static enum err connect_one(struct pg *pg, const PQconninfoOption *options, size
         if (strcmp(o->keyword, "host") != 0 && strcmp(o->keyword, "hostaddr") != 0 && strcmp(o->keyword, "port") != 0 &&
             strcmp(o->keyword, "client_encoding") != 0)
             add_param(&p, o->keyword, o->val);
-    add_param(&p, "host", list_entry(option(options, "host"), index, host));
-    add_param(&p, "hostaddr", list_entry(option(options, "hostaddr"), index, address));
-    add_param(&p, "port", list_entry(option(options, "port"), index, port));
+    add_param(&p, "host", list_entry(pg_option(options, "host"), index, host));
+    add_param(&p, "hostaddr", list_entry(pg_option(options, "hostaddr"), index, address));
+    add_param(&p, "port", list_entry(pg_option(options, "port"), index, port));
     add_param(&p, "client_encoding", "UTF8");
     for (size_t i = 0; i < COUNT_OF(defaults); i++)
-        if (!option(options, defaults[i].key))
+        if (!pg_option(options, defaults[i].key))
             add_param(&p, defaults[i].key, defaults[i].value);
-    if (host_count(options) > 1 && !option(options, "target_session_attrs"))
+    if (host_count(options) > 1 && !pg_option(options, "target_session_attrs"))
         add_param(&p, "target_session_attrs", "read-write");
 
     pg->conn = PQconnectStartParams(p.keys, p.values, 0);
@@ -226,7 +226,7 @@ enum err pg_connect(struct pg *pg, int64_t deadline_ns, struct why *why)
     if (e)
         return e;
     PQconninfoOption *options = NULL;
-    e = parse(pg->url, &options, why);
+    e = pg_parse_url(pg->url, &options, why);
     if (e)
         return e;
     /* Each host gets its share of the time, so that one that does not respond does not use up all of it. */
@@ -241,7 +241,7 @@ enum err pg_connect(struct pg *pg, int64_t deadline_ns, struct why *why)
             break;
         pg_disconnect(pg);
     }
-    options_free(options);
+    pg_options_free(options);
     return e;
 }
 

@@ -57,6 +57,11 @@ struct pg {
     struct pg_fault fault;
 };
 
+/* The options of a URL, freed with pg_options_free(); one of them, NULL when it is not given. */
+enum err pg_parse_url(const char *url, PQconninfoOption **ret, struct why *why) MUST_CHECK;
+const char *pg_option(const PQconninfoOption *options, const char *key);
+void pg_options_free(PQconninfoOption *options); /* wipes the password */
+
 /* Sets the calls to their state before a trip: ERR_CLOSED, no rows. */
 void pg_reset_calls(struct pg_call *calls, size_t count);
 enum err pg_trip_of(struct pg *pg, struct pg_call *const *calls, size_t count, int64_t deadline_ns) MUST_CHECK;

@@ -33,7 +33,7 @@ static const struct statement set_enter = {
     .columns = "",
 };
 /* A script that drops these functions and the triggers that call them. A trigger that PostgreSQL copied into a partition
- * goes with the one on its parent. */
+ * goes with the one on its parent; one on a table of another owner, which this role may not drop, goes with its function. */
 static const struct statement set_drops = {
     .name = "migrate_set_drops",
     .sql =
@@ -41,9 +41,13 @@ static const struct statement set_drops = {
         "   WHERE pronamespace = 'reclaim'::pg_catalog.regnamespace AND proname = ANY ($1::text[])),"
         " drops AS (SELECT 1 AS step, pg_catalog.format('DROP TRIGGER %I ON %s;', t.tgname, t.tgrelid::regclass) AS sql"
         "   FROM pg_catalog.pg_trigger t WHERE t.tgfoid IN (SELECT oid FROM ours) AND NOT t.tgisinternal AND "
-        "t.tgparentid = 0"
-        "   UNION ALL SELECT 2, 'DROP FUNCTION ' || pg_catalog.string_agg(oid::regprocedure::text, ', ') || ';' FROM "
-        "ours)"
+        "t.tgparentid = 0 AND NOT EXISTS (SELECT FROM pg_catalog.pg_class c WHERE c.oid = t.tgrelid AND NOT"
+        "   pg_catalog.pg_has_role(c.relowner, 'USAGE'))"
+        "   UNION ALL SELECT 2, pg_catalog.format('DROP FUNCTION %s CASCADE;', f.oid::regprocedure) FROM ours f WHERE"
+        "   EXISTS (SELECT FROM pg_catalog.pg_trigger t JOIN pg_catalog.pg_class c ON c.oid = t.tgrelid"
+        "   WHERE t.tgfoid = f.oid AND NOT pg_catalog.pg_has_role(c.relowner, 'USAGE'))"
+        "   UNION ALL SELECT 3, 'DROP FUNCTION IF EXISTS ' || pg_catalog.string_agg(oid::regprocedure::text, ', ') || "
+        "';' FROM ours)"
         " SELECT coalesce(pg_catalog.string_agg(sql, ' ' ORDER BY step, sql), '') AS script FROM drops",
     .params = 1,
     .columns = "script:text",

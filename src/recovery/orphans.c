@@ -13,19 +13,28 @@ static void add_sees_everything(struct buf *sql, const struct ownership_column *
     buf_addf(sql, "(SELECT reclaim.sees_all_rows('auth.users', '%s')", users_command);
     buf_addz(sql, " AND reclaim.sees_all_rows('reclaim.customer_customers', 'SELECT')"
                   " AND reclaim.sees_all_rows('reclaim.customer_members', 'SELECT')");
+    bool locks = strstr(users_command, "UPDATE"); /* rows with a condition, too */
     for (size_t i = 0; i < count; i++)
-        buf_addf(sql, " AND reclaim.sees_all_rows('\"%s\".\"%s\"', 'SELECT')", columns[i].schema, columns[i].table);
+        buf_addf(sql, " AND reclaim.sees_all_rows('\"%s\".\"%s\"', '%s')", columns[i].schema, columns[i].table,
+                 locks && columns[i].condition ? "UPDATE" : "SELECT");
     buf_addz(sql, ")");
 }
 
-/* "EXISTS (…) OR EXISTS (…)" over the ownership columns, and owners and members of live customers, for the user row
- * `u`. */
+/* "EXISTS (…) OR EXISTS (…)" over the ownership columns, and owners and members of live customers, for the user row `u`. A row of
+ * the user's id without an owner is the user's where users are customers; one that is a customer without a row is none here. */
 static void add_owns_something(struct buf *sql, const struct ownership_column *columns, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        buf_addf(sql, "EXISTS (SELECT 1 FROM \"%s\".\"%s\" o%zu WHERE o%zu.\"%s\" = u.id) OR ", columns[i].schema,
-                 columns[i].table, i, i, columns[i].column);
+    for (size_t i = 0; i < count; i++) {
+        const struct ownership_column *c = &columns[i];
+        buf_addf(sql, "EXISTS (SELECT 1 FROM \"%s\".\"%s\" o%zu WHERE o%zu.\"%s\" = u.id", c->schema, c->table, i, i,
+                 c->column);
+        if (c->condition)
+            buf_addf(sql, " AND (%s)", c->condition);
+        buf_addz(sql, ") OR ");
+    }
     buf_addz(sql, "EXISTS (SELECT 1 FROM reclaim.customer_customers c WHERE c.owner_user_id = u.id"
+                  " AND c.status <> 'deleted')"
+                  " OR EXISTS (SELECT 1 FROM reclaim.customer_customers c WHERE c.id = u.id AND c.owner_user_id IS NULL"
                   " AND c.status <> 'deleted')"
                   " OR EXISTS (SELECT 1 FROM reclaim.customer_members m JOIN reclaim.customer_customers c"
                   " ON c.id = m.customer_id AND c.status <> 'deleted' WHERE m.user_id = u.id)");
@@ -68,13 +77,23 @@ static void write_have_company(struct buf *sql, const struct ownership_column *c
     buf_addz(sql, " FROM unnest($1::text[]) WITH ORDINALITY AS q(email, n) JOIN auth.users u ON " USER_OF("q.email"));
 }
 
-/* The ownership columns, whose foreign keys stop no orphan's deletion. */
+static void add_names(struct buf *sql, const struct ownership_column *columns, size_t count, bool conditional)
+{
+    const char *separator = "";
+    buf_addz(sql, "ARRAY[");
+    for (size_t i = 0; i < count; i++) {
+        if (!columns[i].condition == conditional)
+            continue;
+        buf_addf(sql, "%s'%s.%s.%s'", separator, columns[i].schema, columns[i].table, columns[i].column);
+        separator = ",";
+    }
+    buf_addz(sql, "]::text[]");
+}
+
+/* The ownership columns whose foreign keys stop no orphan's deletion: an orphan may have rows where there is a condition. */
 static void add_owned(struct buf *sql, const struct ownership_column *columns, size_t count)
 {
-    buf_addz(sql, "ARRAY[");
-    for (size_t i = 0; i < count; i++)
-        buf_addf(sql, "%s'%s.%s.%s'", i ? "," : "", columns[i].schema, columns[i].table, columns[i].column);
-    buf_addz(sql, "]::text[]");
+    add_names(sql, columns, count, false);
 }
 
 static void write_blocked(struct buf *sql, const struct ownership_column *columns, size_t count)
@@ -92,10 +111,13 @@ static void write_keys(struct buf *sql, const struct ownership_column *columns, 
         sql,
         "SELECT pg_catalog.format('%s (%s) refers to %s, and its rows keep a user from being deleted (005): %sALTER "
         "TABLE %s DROP CONSTRAINT %I, ADD CONSTRAINT %I FOREIGN KEY (%s) REFERENCES %s (%s) ON DELETE CASCADE%s',"
-        " k.home, k.columns, k.parent, 'add ' || k.owned_as || ' to RECLAIM_OWNERSHIP if such users are no orphans,"
-        " or ', k.home, k.name, k.name, k.columns, k.parent, k.parent_columns,"
-        " '; until then their code is mailed before they are refused, unless: ' || k.lack) AS finding"
-        " FROM reclaim.deletion_keys(");
+        " k.home, k.columns, k.parent, CASE WHEN k.owned_as = ANY (");
+    add_names(sql, columns, count, true);
+    buf_addz(sql, ") THEN 'take the condition of ' || k.owned_as || ' out of' ELSE 'add ' || k.owned_as || ' to' END ||"
+                  " ' RECLAIM_OWNERSHIP if such users are no orphans, or ', k.home, k.name, k.name, k.columns, "
+                  "k.parent, k.parent_columns,"
+                  " '; until then their code is mailed before they are refused, unless: ' || k.lack) AS finding"
+                  " FROM reclaim.deletion_keys(");
     add_owned(sql, columns, count);
     buf_addz(sql, ", false) k ORDER BY k.home, k.columns, k.name");
 }
@@ -163,7 +185,7 @@ enum err orphan_statements_write(const struct ownership_column *columns, size_t 
     static void (*const writers[])(struct buf *, const struct ownership_column *,
                                    size_t) = {write_candidates, write_has_company, write_have_company, write_list,
                                               write_blocked,    write_keys,        write_report,       write_page};
-    AUTO(buf) struct buf sql = buf_new(57344);
+    AUTO(buf) struct buf sql = buf_new((size_t)128 << 10);
     size_t at[COUNT_OF(writers)];
     for (size_t i = 0; i < COUNT_OF(writers); i++) {
         at[i] = sql.len;
@@ -194,21 +216,58 @@ enum err orphan_statements_write(const struct ownership_column *columns, size_t 
     return OK;
 }
 
+static void write_table_locks(struct buf *sql, const struct ownership_column *columns, const bool *without_key,
+                              size_t count)
+{
+    size_t before = sql->len;
+    for (size_t i = 0; i < count; i++)
+        if (without_key[i])
+            buf_addf(sql, "%s\"%s\".\"%s\"", sql->len > before ? ", " : "LOCK TABLE ", columns[i].schema,
+                     columns[i].table);
+    if (sql->len > before)
+        buf_addz(sql, " IN SHARE ROW EXCLUSIVE MODE");
+}
+
+/* The weakest lock that every update of a row conflicts with; rows that only refer to these can still be written. */
+static void write_row_locks(struct buf *sql, const struct ownership_column *columns, const bool *without_key,
+                            size_t count)
+{
+    size_t before = sql->len;
+    for (size_t i = 0; i < count; i++)
+        if (columns[i].condition && !without_key[i])
+            buf_addf(sql, "%s l%zu AS (SELECT 1 FROM \"%s\".\"%s\" o WHERE o.\"%s\" = $1::uuid FOR NO KEY UPDATE OF o)",
+                     sql->len > before ? "," : "WITH", i, columns[i].schema, columns[i].table, columns[i].column);
+    if (sql->len == before)
+        return;
+    buf_addz(sql, " SELECT 0::int8");
+    for (size_t i = 0; i < count; i++)
+        if (columns[i].condition && !without_key[i])
+            buf_addf(sql, " + (SELECT count(*) FROM l%zu)", i);
+    buf_addz(sql, " AS rows");
+}
+
 enum err orphan_statements_lock(struct orphan_statements *s, const struct ownership_column *columns,
                                 const bool *without_key, size_t count)
 {
-    AUTO(buf) struct buf sql = buf_new(4096);
-    for (size_t i = 0; i < count; i++)
-        if (without_key[i])
-            buf_addf(&sql, "%s\"%s\".\"%s\"", sql.len ? ", " : "LOCK TABLE ", columns[i].schema, columns[i].table);
-    if (sql.len == 0 && !sql.failed)
-        return OK;
-    buf_addz(&sql, " IN SHARE ROW EXCLUSIVE MODE");
+    AUTO(buf) struct buf sql = buf_new(8192);
+    write_table_locks(&sql, columns, without_key, count);
+    bool locks_tables = sql.len > 0;
     buf_add(&sql, (struct str){"", 1});
-    if (sql.failed || !(s->lock_text = malloc(sql.len)))
+    size_t rows_at = sql.len;
+    write_row_locks(&sql, columns, without_key, count);
+    bool locks_rows = sql.len > rows_at;
+    buf_add(&sql, (struct str){"", 1});
+    char *text = sql.failed ? NULL : malloc(sql.len);
+    if (!text)
         return ERR_MEMORY;
-    memcpy(s->lock_text, sql.at, sql.len);
-    s->lock_tables = (struct statement){"orphan_lock_tables", s->lock_text, 0, ""};
+    memcpy(text, sql.at, sql.len);
+    free(s->lock_text); /* of a start that is tried again */
+    s->lock_text = text;
+    s->lock_tables = s->lock_rows = (struct statement){0};
+    if (locks_tables)
+        s->lock_tables = (struct statement){"orphan_lock_tables", s->lock_text, 0, ""};
+    if (locks_rows)
+        s->lock_rows = (struct statement){"orphan_lock_rows", s->lock_text + rows_at, 1, "rows:int8"};
     return OK;
 }
 

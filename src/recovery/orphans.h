@@ -4,13 +4,7 @@
 #define RECOVERY_ORPHANS_H
 
 #include "pg/pg.h"
-
-/* A column whose rows make a user not orphaned (RECLAIM_OWNERSHIP). Plain identifiers. */
-struct ownership_column {
-    const char *schema, *table, *column;
-};
-
-#define OWNERSHIP_MAX 8
+#include "recovery/ownership.h"
 
 /* The statements that depend on the ownership columns, written once at start. */
 struct orphan_statements {
@@ -25,6 +19,9 @@ struct orphan_statements {
     /* Before a deletion reads: locks the ownership tables whose column has no foreign key to auth.users, since nothing
      * else keeps a registration from completing meanwhile. .sql is NULL when all have one. */
     struct statement lock_tables;
+    /* $1 user → rows:int8. Before a deletion reads: locks the user's rows in ownership tables with a condition, since an update
+     * that makes it true locks nothing else that a deletion does. .sql is NULL when there are none, or their tables are locked. */
+    struct statement lock_rows;
     struct statement list; /* $1 age in seconds → id, email, created_at, verified, last_sign_in_at, blocked_by */
     /* $1 age in seconds, $2 the last id of the page before, $3 how many → as list, without banned users and blocked_by */
     struct statement page;
@@ -35,7 +32,8 @@ struct orphan_statements {
     char *lock_text;
 };
 
-/* Before requests are served: writes lock_tables for the columns without a foreign key to auth.users. */
+/* Before requests are served: writes lock_tables for the columns without a foreign key to auth.users, and lock_rows for the
+ * others that have a condition. */
 enum err orphan_statements_lock(struct orphan_statements *s, const struct ownership_column *columns,
                                 const bool *without_key, size_t count) MUST_CHECK;
 

@@ -130,11 +130,20 @@ const struct statement cleanup_drop_code = {
     .columns = "",
 };
 
+/* Says to reclaim.user_removed that it is Reclaim's own deletion. */
 const struct statement cleanup_delete_user = {
     .name = "cleanup_delete_user",
-    .sql = "DELETE FROM auth.users WHERE id = $1::uuid",
+    .sql = "DELETE FROM auth.users WHERE id = $1::uuid AND set_config('reclaim.own_removal', 'on', true) IS NOT NULL",
     .params = 1,
     .columns = "",
+};
+
+/* Where the triggers on auth.users have not told the gates. */
+const struct statement cleanup_tell_gates = {
+    .name = "cleanup_tell_gates",
+    .sql = "SELECT reclaim.users_removed(ARRAY[$1::uuid], true) AS told WHERE NOT reclaim.users_watched()",
+    .params = 1,
+    .columns = "told:void",
 };
 
 /* Keys that are checked at the end of the transaction are checked now, so that a violation can be told from other failures. */
@@ -177,10 +186,10 @@ static const struct statement prune_reasons = {
 };
 
 const struct statement *const cleanup_statements[] = {
-    &cleanup_lock,        &cleanup_await_lock,     &cleanup_find_code,    &cleanup_lock_user,
-    &cleanup_store_codes, &cleanup_try_locks,      &cleanup_take_try,     &cleanup_restore_try,
-    &cleanup_drop_code,   &cleanup_delete_user,    &cleanup_check_keys,   &cleanup_read_mail,
-    &purge_codes,         &cleanup_store_operator, &cleanup_find_address, &prune_reasons};
+    &cleanup_lock,         &cleanup_await_lock, &cleanup_find_code,   &cleanup_lock_user, &cleanup_store_codes,
+    &cleanup_try_locks,    &cleanup_take_try,   &cleanup_restore_try, &cleanup_drop_code, &cleanup_delete_user,
+    &cleanup_tell_gates,   &cleanup_check_keys, &cleanup_read_mail,   &purge_codes,       &cleanup_store_operator,
+    &cleanup_find_address, &prune_reasons};
 const size_t cleanup_statement_count = COUNT_OF(cleanup_statements);
 
 enum err cleanup_purge_codes(struct pg *pg, int64_t deadline_ns)

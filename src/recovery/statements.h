@@ -21,6 +21,7 @@ extern const struct statement cleanup_take_try;
 extern const struct statement cleanup_restore_try; /* $1 email hash, $2 log id, $3 network's hash */
 extern const struct statement cleanup_drop_code;   /* $1 email hash, $2 log id */
 extern const struct statement cleanup_delete_user; /* $1 user id */
+extern const struct statement cleanup_tell_gates;  /* $1 user id, deleted by this transaction */
 extern const struct statement cleanup_check_keys;  /* checks deferred keys now */
 extern const struct statement cleanup_read_mail;   /* $1 user id, $2 salt, $3 request → email:varchar left_s:int8 */
 

@@ -94,7 +94,7 @@ enum err orphan_lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
     array_add_text(&address, f->email);
     if (!array_end(&address))
         return ERR_MEMORY;
-    struct pg_call reads[6] = {
+    struct pg_call reads[7] = {
         {.ask = &cleanup_await_lock, .args = {pg_text(f->email.at)}},
         {.ask = &cleanup_find_code, .args = {pg_text(f->subject.email_hash), pg_i64(f->stored.log_id)}},
         {.ask = &cleanup_lock_user, .args = {pg_text(f->stored.user_id)}},
@@ -102,6 +102,8 @@ enum err orphan_lock_and_read(struct flow *f, struct tx *tx, struct candidate *r
     size_t count = 3;
     if (orphans->lock_tables.sql)
         reads[count++] = (struct pg_call){.ask = &orphans->lock_tables};
+    if (orphans->lock_rows.sql)
+        reads[count++] = (struct pg_call){.ask = &orphans->lock_rows, .args = {pg_text(f->stored.user_id)}};
     reads[count++] = (struct pg_call){.ask = &orphans->candidates, .args = {pg_text(address.at)}};
     const struct pg_call *code = &reads[1], *locked = &reads[2], *found = &reads[count - 1];
     bool asks_keys = candidate_asks_keys(f->context);
@@ -143,6 +145,7 @@ enum err orphan_delete(struct flow *f, struct tx *tx, struct candidate *who)
         {.ask = &cleanup_delete_user, .args = {pg_text(stored->user_id)}},
         {.ask = &cleanup_drop_code, .args = {pg_text(f->subject.email_hash), pg_i64(stored->log_id)}},
         audit_completed(&f->subject, stored->log_id, stored->created_at, f->classification),
+        {.ask = &cleanup_tell_gates, .args = {pg_text(stored->user_id)}},
         {.ask = &cleanup_check_keys},
     };
     size_t count = COUNT_OF(writes) - !atomic_load(&f->context->keys.any);
@@ -151,7 +154,7 @@ enum err orphan_delete(struct flow *f, struct tx *tx, struct candidate *who)
         who->refusal = CLEANUP_BUSY;
         return OK;
     }
-    if (e && (candidate_key_violated(&writes[0]) || candidate_key_violated(&writes[3]))) {
+    if (e && (candidate_key_violated(&writes[0]) || candidate_key_violated(&writes[4]))) {
         f->blocked = true;
         who->refusal = CLEANUP_NOT_ORPHANED;
         return OK;

@@ -13,7 +13,9 @@
 #include "customers/expiry.h"
 #include "customers/import.h"
 #include "customers/members.h"
+#include "customers/removed_users.h"
 #include "erasure/cascade.h"
+#include "erasure/storage.h"
 #include "events/outbox.h"
 #include "gate/authenticate.h"
 #include "gate/gate_ended.h"
@@ -57,10 +59,32 @@ static const struct statement read_demo = {
 static const struct statement note_settings = {
     .name = "installation_note_settings",
     .sql = "UPDATE reclaim.installation SET grace = $1::int8 * interval '1 millisecond', mails = $2::bool,"
-           " freeze_limit = $3::int4 WHERE (grace, mails, freeze_limit)"
-           " IS DISTINCT FROM ($1::int8 * interval '1 millisecond', $2::bool, $3::int4)",
-    .params = 3,
+           " freeze_limit = $3::int4, cooldown = $4::int8 * interval '1 millisecond'"
+           " WHERE (grace, mails, freeze_limit, cooldown) IS DISTINCT FROM ($1::int8 * interval '1 millisecond',"
+           " $2::bool, $3::int4, $4::int8 * interval '1 millisecond')",
+    .params = 4,
     .columns = "",
+};
+
+static const struct statement read_customers = {
+    .name = "installation_read_customers",
+    .sql = "SELECT customers = 'users' AS users FROM reclaim.installation",
+    .params = 0,
+    .columns = "users:bool",
+};
+
+static const struct statement note_customers = {
+    .name = "installation_note_customers",
+    .sql = "UPDATE reclaim.installation SET customers = CASE WHEN $1::bool THEN 'users' ELSE 'table' END",
+    .params = 1,
+    .columns = "",
+};
+
+static const struct statement watch_users = {
+    .name = "users_watch",
+    .sql = "SELECT reclaim.users_watch() AS lack",
+    .params = 0,
+    .columns = "lack:text",
 };
 
 static const struct statement note_ownership = {
@@ -77,31 +101,47 @@ static const struct statement make_partitions = {
     .columns = "made:int4",
 };
 
-/* For one ownership column: whether table and column exist, this role may read it, an index starts with it, and it refers to
- * auth.users. */
-#define USERS_OID                                                                                                      \
-    "(SELECT u.oid FROM pg_catalog.pg_class u JOIN pg_catalog.pg_namespace s ON s.oid = u.relnamespace"                \
-    " WHERE s.nspname = 'auth' AND u.relname = 'users')"
+/* For one ownership column, $5 with a condition whose words are $4: whether table and column exist, this role may read it
+ * and what the condition names, it may lock rows if need be, an index starts with it, and it refers to auth.users. */
+enum {
+    OWNERSHIP_HAS_TABLE,
+    OWNERSHIP_HAS_COLUMN,
+    OWNERSHIP_MAY_READ,
+    OWNERSHIP_MAY_LOCK,
+    OWNERSHIP_HAS_INDEX,
+    OWNERSHIP_HAS_KEY,
+    OWNERSHIP_MEND,
+    OWNERSHIP_MEND_LOCK,
+};
 static const struct statement read_ownership = {
     .name = "ownership_read",
-    .sql =
-        "SELECT (c.oid IS NOT NULL) AS has_table, (a.attnum IS NOT NULL) AS has_column,"
-        " coalesce(pg_catalog.has_column_privilege(c.oid, a.attnum, 'SELECT')"
-        "   AND pg_catalog.has_schema_privilege(c.schema, 'USAGE'), false) AS may_read,"
-        " EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisvalid"
-        "   AND i.indpred IS NULL AND i.indkey[0] = a.attnum) AS has_index,"
-        " EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f'"
-        "   AND k.confrelid = " USERS_OID " AND k.conkey[1] = a.attnum"
-        "   AND cardinality(k.conkey) = 1) AS has_key,"
-        " CASE WHEN pg_catalog.has_schema_privilege(c.schema, 'USAGE') THEN '' ELSE"
-        "   pg_catalog.format('GRANT USAGE ON SCHEMA %I TO %I; ', $1::text, current_user) END ||"
-        "   pg_catalog.format('GRANT SELECT (%I) ON %I.%I TO %I', $3::text, $1::text, $2::text, current_user) AS mend"
-        " FROM (SELECT max(r.oid) AS oid, max(n.oid) AS schema FROM pg_catalog.pg_namespace n"
-        "   LEFT JOIN pg_catalog.pg_class r ON r.relnamespace = n.oid AND r.relname = $2::text"
-        "   WHERE n.nspname = $1::text) c"
-        " LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = $3::text AND NOT a.attisdropped",
-    .params = 3,
-    .columns = "has_table:bool has_column:bool may_read:bool has_index:bool has_key:bool mend:text",
+    .sql = "SELECT (c.oid IS NOT NULL) AS has_table, (a.attnum IS NOT NULL) AS has_column,"
+           " coalesce(used.readable AND pg_catalog.has_schema_privilege(c.schema, 'USAGE'), false) AS may_read,"
+           " coalesce(NOT $5::bool OR pg_catalog.has_any_column_privilege(c.oid, 'UPDATE'), true) AS may_lock,"
+           " EXISTS (SELECT 1 FROM pg_catalog.pg_index i WHERE i.indrelid = c.oid AND i.indisvalid"
+           "   AND i.indpred IS NULL AND i.indkey[0] = a.attnum) AS has_index,"
+           " EXISTS (SELECT 1 FROM pg_catalog.pg_constraint k WHERE k.conrelid = c.oid AND k.contype = 'f'"
+           "   AND k.confrelid = " USERS_OID " AND k.conkey[1] = a.attnum"
+           "   AND cardinality(k.conkey) = 1) AS has_key,"
+           " CASE WHEN pg_catalog.has_schema_privilege(c.schema, 'USAGE') THEN '' ELSE"
+           "   pg_catalog.format('GRANT USAGE ON SCHEMA %I TO %I; ', $1::text, current_user) END ||"
+           "   pg_catalog.format('GRANT SELECT (%s) ON %I.%I TO %I', used.names, $1::text, $2::text, current_user) AS "
+           "mend,"
+           " pg_catalog.format('GRANT UPDATE (%I) ON %I.%I TO %I', $3::text, $1::text, $2::text, current_user) AS "
+           "mend_lock"
+           " FROM (SELECT max(r.oid) AS oid, max(n.oid) AS schema FROM pg_catalog.pg_namespace n"
+           "   LEFT JOIN pg_catalog.pg_class r ON r.relnamespace = n.oid AND r.relname = $2::text"
+           "   WHERE n.nspname = $1::text) c"
+           " LEFT JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND a.attname = $3::text AND NOT a.attisdropped"
+           " CROSS JOIN LATERAL (SELECT bool_and(pg_catalog.has_column_privilege(r.attrelid, r.attnum, 'SELECT')) AS "
+           "readable,"
+           "   pg_catalog.string_agg(pg_catalog.quote_ident(r.attname), ', ' ORDER BY r.attname <> $3::text, r.attnum) "
+           "AS names"
+           "   FROM pg_catalog.pg_attribute r WHERE r.attrelid = c.oid AND r.attnum > 0 AND NOT r.attisdropped"
+           "   AND (r.attname = $3::text OR r.attname = ANY ($4::text[]))) used",
+    .params = 5,
+    .columns = "has_table:bool has_column:bool may_read:bool may_lock:bool has_index:bool has_key:bool mend:text "
+               "mend_lock:text",
 };
 
 /* The tables of which row security hides rows, or keeps this role from changing them: $1 tables, $2 the command that is used
@@ -126,7 +166,7 @@ static const struct statement *const statements[] = {
     &claim_key,        &read_key,         &note_demo,        &read_demo,
     &note_settings,    &note_ownership,   &make_partitions,  &read_ownership,
     &find_hidden_rows, &leader_try,       &leader_expire,    &leader_ping,
-    &session_read};
+    &session_read,     &read_customers,   &note_customers,   &watch_users};
 
 static int64_t deadline(void)
 {
@@ -231,22 +271,60 @@ enum err database_note_demo(struct pg *pg, bool demo, struct why *why)
     return e ? why_set(why, e, "cannot note whether this is a demonstration (%s %s)", err_name(e), call.sqlstate) : OK;
 }
 
-enum err database_note_settings(struct pg *pg, int64_t grace_ms, bool mails, int64_t freeze_limit, int64_t deadline_ns)
+enum err database_note_settings(struct pg *pg, int64_t grace_ms, bool mails, int64_t freeze_limit, int64_t cooldown_ms,
+                                int64_t deadline_ns)
 {
     struct pg_call call = {.ask = &note_settings,
                            .args = {pg_i64(grace_ms), pg_text(mails ? "true" : "false"),
-                                    freeze_limit > 0 ? pg_i64(freeze_limit) : pg_null()}};
+                                    freeze_limit > 0 ? pg_i64(freeze_limit) : pg_null(),
+                                    cooldown_ms > 0 ? pg_i64(cooldown_ms) : pg_null()}};
     return pg_ask(pg, &call, deadline_ns);
+}
+
+enum err database_users_are_customers(struct pg *pg, bool *ret, struct why *why)
+{
+    struct pg_call call = {.ask = &read_customers};
+    enum err e = pg_ask(pg, &call, deadline());
+    if (e)
+        return why_set(why, e, "the schema cannot be read (%s %s): run reclaim migrate", err_name(e), call.sqlstate);
+    *ret = call.rows == 1 && pg_get_bool(&call, 0, 0);
+    return OK;
+}
+
+static enum err record_customers(struct pg *pg, bool users, struct why *why)
+{
+    struct pg_call note = {.ask = &note_customers, .args = {pg_text(users ? "true" : "false")}};
+    bool was;
+    enum err e = database_users_are_customers(pg, &was, why);
+    if (e || was == users)
+        return e;
+    if ((e = pg_ask(pg, &note, deadline())))
+        return why_set(why, e,
+                       "cannot record RECLAIM_CUSTOMERS in reclaim.installation (%s %s): GRANT UPDATE (customers) ON"
+                       " reclaim.installation to this role",
+                       err_name(e), note.sqlstate);
+    log_info("where customers come from has changed", F_STR("customers", users ? "users" : "table"));
+    return OK;
+}
+
+enum err database_note_customers(struct pg *pg, bool users, struct why *why)
+{
+    enum err e = record_customers(pg, users, why);
+    if (e || !users)
+        return e;
+    struct pg_call watch = {.ask = &watch_users};
+    if ((e = pg_ask(pg, &watch, deadline())))
+        return why_set(why, e, "cannot watch auth.users (%s %s)", err_name(e), watch.sqlstate);
+    if (!pg_is_null(&watch, 0, 0))
+        log_warn("users removed from auth.users are noticed late, and erased only if they have a row",
+                 F_STR("mend", pg_get(&watch, 0, 0).at));
+    return OK;
 }
 
 enum err database_note_ownership(struct pg *pg, const struct ownership_column *columns, size_t count, struct why *why)
 {
     AUTO(buf) struct buf names = buf_new(4096);
-    for (size_t i = 0; i < count; i++) {
-        AUTO(buf) struct buf name = buf_new(1024);
-        buf_addf(&name, "%s.%s.%s", columns[i].schema, columns[i].table, columns[i].column);
-        array_add_text(&names, buf_str(&name));
-    }
+    ownership_names(columns, count, &names);
     const char *all = array_end(&names);
     struct pg_call call = {.ask = &note_ownership, .args = {pg_text_or_null(all)}};
     enum err e = all ? pg_ask(pg, &call, deadline()) : ERR_MEMORY;
@@ -298,13 +376,16 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {customers_statements, customers_statement_count},
         {member_statements, member_statement_count},
         {import_statements, import_statement_count},
+        {removed_users_statements, removed_users_statement_count},
         {sessions_statements, sessions_statement_count},
         {sign_in_statements, sign_in_statement_count},
         {billing_statements, billing_statement_count},
         {billing_list_statements, billing_list_statement_count},
         {subscription_statements, subscription_statement_count},
         {expiry_statements, expiry_statement_count},
+        {cooldown_statements, cooldown_statement_count},
         {cascade_statements, cascade_statement_count},
+        {storage_statements, storage_statement_count},
         {console_statements, console_statement_count},
         {calls_statements, calls_statement_count},
         {sandbox_statements, sandbox_statement_count},
@@ -325,10 +406,34 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
 
 static enum err read_column(struct pg *pg, const struct ownership_column *c, struct pg_call *ret, struct why *why)
 {
-    *ret =
-        (struct pg_call){.ask = &read_ownership, .args = {pg_text(c->schema), pg_text(c->table), pg_text(c->column)}};
+    AUTO(buf) struct buf words = buf_new((size_t)32 << 10);
+    ownership_words(c, &words);
+    if (!array_end(&words))
+        return why_set(why, ERR_MEMORY, "no memory for a condition of RECLAIM_OWNERSHIP");
+    *ret = (struct pg_call){.ask = &read_ownership,
+                            .args = {pg_text(c->schema), pg_text(c->table), pg_text(c->column), pg_text(words.at),
+                                     pg_text(c->condition ? "true" : "false")}};
     enum err e = pg_ask(pg, ret, deadline());
     return e ? why_set(why, e, "the ownership tables cannot be checked (%s %s)", err_name(e), ret->sqlstate) : OK;
+}
+
+/* PostgreSQL prepares it by itself, so that a name which the table lacks is not taken for one of auth.users. */
+static enum err check_condition(struct pg *pg, const struct ownership_column *c, struct why *why)
+{
+    AUTO(buf) struct buf sql = buf_new((size_t)16 << 10);
+    if (!c->condition)
+        return OK;
+    buf_addf(&sql,
+             "PREPARE reclaim_condition AS SELECT 1 FROM \"%s\".\"%s\" o WHERE true AND (%s);"
+             " DEALLOCATE reclaim_condition",
+             c->schema, c->table, c->condition);
+    struct why said = {""};
+    enum err e = sql.failed ? ERR_MEMORY : pg_script(pg, sql.at, deadline(), &said);
+    return e ? why_set(why, e == ERR_DATABASE ? ERR_INPUT : e,
+                       "RECLAIM_OWNERSHIP: \"%s\" is not a condition on columns of %s.%s, which are named without the "
+                       "table: %s",
+                       c->condition, c->schema, c->table, said.text)
+             : OK;
 }
 
 enum err database_guard_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
@@ -340,7 +445,12 @@ enum err database_guard_ownership(struct pg *pg, const struct ownership_column *
         enum err e = read_column(pg, &columns[i], &call, why);
         if (e)
             return e;
-        without_key[i] = pg_get_bool(&call, 0, 1) && !pg_get_bool(&call, 0, 4);
+        without_key[i] = pg_get_bool(&call, 0, OWNERSHIP_HAS_COLUMN) && !pg_get_bool(&call, 0, OWNERSHIP_HAS_KEY);
+        if (!pg_get_bool(&call, 0, OWNERSHIP_MAY_LOCK))
+            log_warn("the clean-up answers 006: this role may not lock rows of an ownership table with a condition",
+                     F_STR("mend", pg_get(&call, 0, OWNERSHIP_MEND_LOCK).at));
+        if (pg_get_bool(&call, 0, OWNERSHIP_HAS_COLUMN) && (e = check_condition(pg, &columns[i], why)))
+            return e;
     }
     enum err e = orphan_statements_lock(orphans, columns, without_key, count);
     return e ? why_set(why, e, "no memory for the statements") : OK;
@@ -354,6 +464,9 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
         {SEVERITY_FAILURE, "table %1$s.%2$s does not exist; correct RECLAIM_OWNERSHIP or create it (column %3$s)"},
         {SEVERITY_FAILURE, "table %1$s.%2$s has no column %3$s; correct RECLAIM_OWNERSHIP"},
         {SEVERITY_FAILURE, "this role may not read %1$s.%2$s: %4$s"},
+        {SEVERITY_FAILURE, "this role may not lock rows of %1$s.%2$s, which has a condition in RECLAIM_OWNERSHIP, so "
+                           "the clean-up answers "
+                           "006: %5$s"},
         {SEVERITY_WARNING,
          "table %1$s.%2$s has no index on %3$s, so look-ups will be slow: CREATE INDEX CONCURRENTLY ON "
          "%1$s.%2$s (%3$s)"},
@@ -371,12 +484,18 @@ enum err database_check_ownership(struct pg *pg, const struct ownership_column *
         for (int lack = 0; usable && lack < (int)COUNT_OF(lacks); lack++) {
             if (pg_get_bool(&call, 0, lack))
                 continue;
-            char sentence[512];
+            char sentence[1024];
             snprintf(sentence, sizeof sentence, lacks[lack].sentence, c->schema, c->table, c->column,
-                     pg_get(&call, 0, 5).at);
+                     pg_get(&call, 0, OWNERSHIP_MEND).at, pg_get(&call, 0, OWNERSHIP_MEND_LOCK).at);
             each(context, &(struct finding){lacks[lack].severity, sentence});
             usable = lacks[lack].severity != SEVERITY_FAILURE;
         }
+        struct why condition = {""};
+        e = usable ? check_condition(pg, c, &condition) : OK;
+        if (e == ERR_INPUT)
+            each(context, &(struct finding){SEVERITY_FAILURE, condition.text});
+        else if (e)
+            return why_set(why, e, "%s", condition.text);
     }
     return OK;
 }
@@ -414,7 +533,7 @@ enum err database_check_row_security(struct pg *pg, const struct ownership_colum
     }
     for (size_t i = 0; i < count; i++) {
         buf_addf(&names, ",\"\\\"%s\\\".\\\"%s\\\"\"", columns[i].schema, columns[i].table);
-        buf_addz(&commands, ",SELECT");
+        buf_addz(&commands, columns[i].condition ? ",UPDATE" : ",SELECT"); /* to lock its rows */
     }
     if (!array_end(&names) || !array_end(&commands))
         return why_set(why, ERR_MEMORY, "no memory for the names of the ownership tables");

@@ -8,6 +8,11 @@
 #include "settings/keys.h"
 #include "settings/settings.h"
 
+/* auth.users in the catalogue, within SQL; null when there is none. A role that may not use the schema gets no error. */
+#define USERS_OID                                                                                                      \
+    "(SELECT users.oid FROM pg_catalog.pg_class users JOIN pg_catalog.pg_namespace auth ON auth.oid = "                \
+    "users.relnamespace WHERE auth.nspname = 'auth' AND users.relname = 'users')"
+
 struct database {
     struct cluster *cluster; /* NULL when another process, or an operator, runs the server */
     struct pg *pg;           /* direct, not through a pooler */
@@ -34,8 +39,13 @@ enum err database_note_demo(struct pg *pg, bool demo, struct why *why) MUST_CHEC
 enum err database_is_demo(struct pg *pg, bool *ret, struct why *why) MUST_CHECK;
 
 /* Records in the database what its triggers need of the settings; the latest start or reload counts. */
-enum err database_note_settings(struct pg *pg, int64_t grace_ms, bool mails, int64_t freeze_limit,
+enum err database_note_settings(struct pg *pg, int64_t grace_ms, bool mails, int64_t freeze_limit, int64_t cooldown_ms,
                                 int64_t deadline_ns) MUST_CHECK;
+/* What the latest start has recorded of RECLAIM_CUSTOMERS. */
+enum err database_users_are_customers(struct pg *pg, bool *ret, struct why *why) MUST_CHECK;
+/* Records where customers come from (RECLAIM_CUSTOMERS); where users are customers, has auth.users watched for removals, and warns when
+ * this role may not. */
+enum err database_note_customers(struct pg *pg, bool users, struct why *why) MUST_CHECK;
 /* So that a deletion knows the tables of RECLAIM_OWNERSHIP. */
 enum err database_note_ownership(struct pg *pg, const struct ownership_column *columns, size_t count,
                                  struct why *why) MUST_CHECK;

@@ -5,6 +5,6 @@
 #include "pg/pool.h"
 
 /* As a job of the pool; a failure is logged. */
-void note_settings_soon(struct pool *pool, int64_t grace_ms, bool mails, int64_t freeze_limit);
+void note_settings_soon(struct pool *pool, int64_t grace_ms, bool mails, int64_t freeze_limit, int64_t cooldown_ms);
 
 #endif

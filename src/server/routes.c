@@ -4,6 +4,8 @@
 #include "server/settings_http.h"
 #include "server/test_hooks.h"
 
+#define HOOK_BODY_MAX ((size_t)64 * 1024) /* a user with the data that it signs up with */
+
 static void openapi(struct request *rq)
 {
     const struct embedded *description = embedded_find("openapi/openapi.json");
@@ -139,6 +141,20 @@ static void add_console(struct routes *r, const struct routes_needs *needs)
     add_guarded(r, needs, METHOD_GET, "/v1/settings", ADMIN_READS, settings_handle, &r->settings);
 }
 
+/* The secrets were checked when the settings were read. */
+static void add_hooks(struct routes *r, const struct settings *s, const struct routes_needs *needs)
+{
+    r->signup_hook = (struct signup_hook){.customers = &r->customers,
+                                          .refusal = sentence(needs->sentences, s->language, TEXT_HOOK_REFUSED)};
+    if (s->hook_secret && webhook_secrets_read(str_of(s->hook_secret), &r->signup_hook.secrets))
+        r->signup_hook.secrets.count = 0;
+    routes_add(r, (struct route){.method = METHOD_POST,
+                                 .path = "/hooks/before-user-created",
+                                 .body_max = HOOK_BODY_MAX,
+                                 .handle = before_user_created_handle,
+                                 .context = &r->signup_hook});
+}
+
 static void add_pages(struct routes *r, struct pages *pages)
 {
     const struct route *page;
@@ -171,6 +187,7 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->customers.code_keys = needs->sign_in_code_keys;
     r->customers.post = needs->post;
     r->customers.last_mail_key = needs->last_mail_key;
+    r->customers.cooldown_key = needs->cooldown_key;
     r->customers.strict_proof = s->proof == PROOF_STRICT;
     r->cascade.authenticator = needs->authenticator;
     r->cascade.backup_retention_ms = s->backup_retention_ms;
@@ -200,14 +217,18 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
         .prefix = "/functions/v1/", .cors = true, .refuse = contract_family_refuse, .context = contract};
     r->families[1] = (struct family){.prefix = "/auth/", .cors = true, .refuse = refuse_by_status};
     r->families[2] = (struct family){.prefix = "/v1/", .cors = true, .refuse = refuse_by_status};
-    r->families[3] = (struct family){
+    r->families[3] = (struct family){.prefix = "/hooks/", .refuse = refuse_by_status};
+    r->families[4] = (struct family){
         .prefix = "/", .refuse = needs->pages ? pages_refuse : refuse_by_status, .context = needs->pages};
     r->router = (struct router){r->families, COUNT_OF(r->families), r->routes, 0};
-    routes_add(r, (struct route){.method = METHOD_ANY,
-                                 .path = "/gate",
-                                 .handle = gate_handle,
-                                 .context = needs->authenticator,
-                                 .ignores_body = true});
+    struct route gate = {.method = METHOD_ANY,
+                         .path = "/gate",
+                         .handle = gate_handle,
+                         .context = needs->authenticator,
+                         .ignores_body = true};
+    routes_add(r, gate);
+    gate.path = "/gate/*"; /* Envoy adds the request's own path */
+    routes_add(r, gate);
     routes_add(r, (struct route){.method = METHOD_POST,
                                  .path = "/functions/v1/check-email-status",
                                  .handle = s->probe ? probe_handle : not_served,
@@ -225,6 +246,7 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
     add_calls(r, needs);
     add_console(r, needs);
     add_sandbox(r, needs);
+    add_hooks(r, s, needs);
     if (needs->shows_mailbox)
         routes_add(
             r, (struct route){
@@ -242,6 +264,7 @@ void routes_configure(struct routes *r, const struct settings *s)
     atomic_store(&r->cleanup.hold.sigma_ms, s->hold_sigma_ms);
     reminder_times_set(&r->sandbox.reminders, s->reminders.at_ms, s->reminders.count);
     atomic_store(&r->console.deadline_ms, s->cascade_deadline_ms);
+    atomic_store(&r->customers.cooldown_ms, s->cooldown_ms);
     atomic_store(&r->settings, s);
 }
 

@@ -16,12 +16,13 @@
 #include "recovery/probe.h"
 #include "sandbox/clock.h"
 #include "settings/settings.h"
+#include "text/sentences.h"
 
 #define ROUTES_MAX 160
 
 struct routes {
     struct router router;
-    struct family families[4];
+    struct family families[5];
     struct route routes[ROUTES_MAX];
     struct guarded guarded[ROUTES_MAX];
     struct customers customers;
@@ -34,6 +35,7 @@ struct routes {
     struct cleanup cleanup;
     struct mailbox mailbox;
     struct sandbox sandbox;
+    struct signup_hook signup_hook;
 };
 
 /* What the features share; must outlive the routes. */
@@ -45,7 +47,8 @@ struct routes_needs {
     struct post *post;
     struct authenticator *authenticator;
     const struct digest *token_key;
-    const struct digest *last_mail_key;
+    const struct digest *last_mail_key, *cooldown_key;
+    const struct sentences *sentences;
     bool shows_mailbox;
     struct pages *pages; /* NULL: not served */
 };

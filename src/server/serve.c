@@ -11,19 +11,19 @@
 
 #include "base/backoff.h"
 #include "base/clock.h"
-#include "base/embedded.h"
 #include "base/log.h"
 #include "base/metrics.h"
 #include "calls/hangup.h"
 #include "calls/switches.h"
 #include "credentials/access_keys.h"
 #include "customers/anonymise.h"
+#include "customers/removed_users.h"
+#include "erasure/storage.h"
 #include "events/outbox.h"
 #include "gate/gate_ended.h"
 #include "http/server.h"
 #include "http/strict.h"
 #include "limits/store.h"
-#include "pg/migrate.h"
 #include "server/background.h"
 #include "server/database.h"
 #include "server/greet.h"
@@ -33,6 +33,7 @@
 #include "server/open_pages.h"
 #include "server/process_metrics.h"
 #include "server/routes.h"
+#include "server/schema.h"
 #include "server/shifts.h"
 #include "server/token_keys.h"
 #include "settings/keys.h"
@@ -79,7 +80,9 @@ struct app {
     struct engine *engine;
     struct background *background;
     struct hangup *hangup;
-    struct work_kind anonymise;
+    struct storage *storage;
+    struct work_kind anonymise, removed_users;
+    struct removed_users_sweep users_sweep;
     struct sentences *sentences;
     struct mail_design *mail_design;
     struct pages *pages; /* NULL: not served */
@@ -138,8 +141,12 @@ static enum err adopt(struct app *app, struct settings *s)
     if (!g)
         return ERR_MEMORY;
     g->settings = s;
-    g->policy = (struct http_policy){s->trusted_proxies.at, s->trusted_proxies.count, s->cors_origins.at,
-                                     s->cors_origins.count, s->access_log};
+    g->policy = (struct http_policy){.proxies = s->trusted_proxies.at,
+                                     .proxy_count = s->trusted_proxies.count,
+                                     .origins = s->cors_origins.at,
+                                     .origin_count = s->cors_origins.count,
+                                     .access_log = s->access_log,
+                                     .proxy_key = s->proxy_key};
     g->older = atomic_load(&app->now);
     atomic_store(&app->now, g);
     log_threshold(s->log_level);
@@ -179,7 +186,8 @@ static void reload(struct app *app)
         token_keys_replace(&app->tokens, fresh, tokens);
         if (app->lanes) /* otherwise opening the database records them */
             note_settings_soon(lanes_pool(app->lanes, LANE_BACKGROUND), settings_now(app)->grace_ms,
-                               post_has_provider(app->post), settings_now(app)->freeze_limit);
+                               post_has_provider(app->post), settings_now(app)->freeze_limit,
+                               settings_now(app)->cooldown_ms);
         log_info("settings reloaded");
     }
 }
@@ -226,49 +234,6 @@ static bool attend(struct app *app, int64_t ms)
     }
 }
 
-/* The demo's tables are there to be tried out: changed so that people do not fit into them any more, they stay as they are. */
-static enum err fill_demo(struct pg *pg, struct why *why)
-{
-    const struct embedded *people = embedded_find("sql/demo.sql");
-    if (!people)
-        return why_set(why, ERR_MISSING, "this program was built without sql/demo.sql");
-    enum err e = pg_script(pg, people->bytes.at, clock_ns() + DATABASE_DEADLINE_NS, why);
-    if (e != ERR_DATABASE)
-        return e;
-    log_warn("the people of the demo cannot be added to its tables", F_STR("why", why->text));
-    return OK;
-}
-
-static void log_migration(const struct schema *schema, const struct migrate_report *report)
-{
-    if (report->after != report->before)
-        log_info("schema migrated", F_INT("from", report->before), F_INT("to", report->after));
-    if (report->set_after != report->set_before)
-        log_info("functions replaced", F_INT("from", report->set_before), F_INT("to", report->set_after));
-    else if (report->set_after > schema->set->number)
-        log_info("the functions in the database are newer than this program's, and stay",
-                 F_INT("theirs", report->set_after), F_INT("ours", schema->set->number));
-}
-
-static enum err bring_schema_up(struct app *app, struct pg *pg, struct why *why)
-{
-    const struct settings *s = settings_now(app);
-    int64_t deadline_ns = clock_ns() + 10 * DATABASE_DEADLINE_NS;
-    enum err e = OK;
-    if (app->cluster && (e = migrate_standalone(pg, deadline_ns, why)))
-        return e;
-    if (s->migrate) {
-        const struct schema *schema;
-        struct migrate_report report;
-        if ((e = migrations_embedded(&schema, why)) || (e = migrate_up(pg, schema, deadline_ns, &report, why)))
-            return e;
-        log_migration(schema, &report);
-    }
-    if (app->cluster && (e = database_note_demo(pg, app->demo, why)))
-        return e;
-    return app->demo ? fill_demo(pg, why) : OK;
-}
-
 static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
 {
     struct app *app = context;
@@ -279,7 +244,7 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
         (e = cleanup_prune_reasons(pg, s->audit_retention_ms, deadline_ns)) ||
         (e = customers_prune(pg, s->audit_retention_ms, deadline_ns)) || (e = sessions_prune(pg, deadline_ns)) ||
         (e = customers_count_frozen_again(pg, deadline_ns)) || (e = instances_prune(pg, deadline_ns)) ||
-        (e = console_sessions_prune(pg, deadline_ns)))
+        (e = console_sessions_prune(pg, deadline_ns)) || (e = cooldown_prune(pg, deadline_ns)))
         return e;
     if ((e = gate_ended_prune(&app->gate_ended, pg, deadline_ns)) ||
         (e = audit_prune(pg, s->audit_retention_ms, deadline_ns)) ||
@@ -302,16 +267,19 @@ static enum err open_features(struct app *app, const char *url, const char *dire
     struct duty duties[] = {{"prune", PRUNE_EVERY_NS, prune, app},
                             {"subscriptions", SUBSCRIPTIONS_EVERY_NS, subscriptions_charge_due, app},
                             {"farewell", FORGET_EVERY_NS, last_mail_prune, NULL},
-                            {"changes", SWEEP_EVERY_NS, customers_sweep, NULL}};
+                            {"changes", SWEEP_EVERY_NS, customers_sweep, NULL},
+                            {"removed users", SWEEP_EVERY_NS, removed_users_sweep, &app->users_sweep}};
     struct leader_config leader = {direct, duties, COUNT_OF(duties)};
     if (!(app->lanes = lanes_start(&lanes, why)) || !(app->leader = leader_start(&leader, why)))
         return ERR_MEMORY;
     app->anonymise = anonymise_kind(&app->routes.customers);
-    const struct work_kind *kinds[] = {post_kind(app->post), hangup_kind(app->hangup), &app->anonymise,
-                                       hangup_own_kind(app->hangup)};
+    app->removed_users = removed_users_kind();
+    const struct work_kind *kinds[] = {post_kind(app->post), hangup_kind(app->hangup),
+                                       &app->anonymise,      storage_kind(app->storage),
+                                       &app->removed_users,  hangup_own_kind(app->hangup)};
     struct work_config work = {.pool = lanes_pool(app->lanes, LANE_BACKGROUND),
                                .kinds = kinds,
-                               .kind_count = COUNT_OF(kinds) - (kinds[3] ? 0 : 1),
+                               .kind_count = COUNT_OF(kinds) - (kinds[COUNT_OF(kinds) - 1] ? 0 : 1),
                                .poll_ns = WORK_POLL_NS,
                                .record = &audit_mails_ended,
                                .direct_url = direct};
@@ -324,7 +292,7 @@ static enum err open_features(struct app *app, const char *url, const char *dire
         return e;
     if ((e = routes_open(&app->routes, app->lanes, app->engine)))
         return e;
-    return shifts_start(&app->shifts, direct, app->leader, customers_last_mail_key(&app->routes.customers), why);
+    return shifts_start(&app->shifts, direct, app->leader, &app->routes.customers, why);
 }
 
 /* Connects, migrates and checks the database before requests use it. ERR_CLOSED and ERR_TIMEOUT: try again later. */
@@ -335,13 +303,14 @@ static enum err bring_database_up(struct app *app, struct why *why)
     const char *direct = app->cluster ? url : s->database_direct_url;
     AUTO(pg) struct pg *pg = pg_new(direct, PG_PREPARE_OFF);
     enum err e = pg ? pg_connect(pg, clock_ns() + 5 * NS_PER_S, why) : why_set(why, ERR_MEMORY, "no memory");
-    if (e || (e = pg_require_direct(pg, why)) || (e = bring_schema_up(app, pg, why)) ||
+    if (e || (e = pg_require_direct(pg, why)) || (e = schema_bring_up(pg, app->cluster, s->migrate, app->demo, why)) ||
         (e = database_claim(pg, &app->keys.fingerprint, why)))
         return e;
-    if ((e = database_note_settings(pg, s->grace_ms, post_has_provider(app->post), s->freeze_limit,
+    if ((e = database_note_settings(pg, s->grace_ms, post_has_provider(app->post), s->freeze_limit, s->cooldown_ms,
                                     clock_ns() + DATABASE_DEADLINE_NS)))
         return why_set(why, e, "cannot record the settings in reclaim.installation (%s)", err_name(e));
-    if ((e = database_check_statements(pg, &app->orphans, why)) ||
+    if ((e = database_note_customers(pg, s->customers == CUSTOMERS_USERS, why)) ||
+        (e = database_check_statements(pg, &app->orphans, why)) ||
         (e = database_note_ownership(pg, s->ownership.at, s->ownership.count, why)) ||
         (e = database_guard_ownership(pg, s->ownership.at, s->ownership.count, &app->orphans, why)))
         return e;
@@ -486,11 +455,13 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
         return e;
     if (!(app->hangup = hangup_new(s->switch_rpc_url)))
         return why_set(why, ERR_MEMORY, "no memory for calls");
+    if (!(app->storage = storage_new(s->storage_url, s->storage_key)))
+        return why_set(why, ERR_MEMORY, "no memory for the Storage API");
     routes_init(&app->routes, s,
                 &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes,
                                        &app->keys.sign_in_codes, app->admission, app->post, app->authenticator,
-                                       &app->keys.tokens, &app->keys.last_mails, settings_shows_mailbox(s, app->demo),
-                                       app->pages});
+                                       &app->keys.tokens, &app->keys.last_mails, &app->keys.cooldowns, app->sentences,
+                                       settings_shows_mailbox(s, app->demo), app->pages});
     routes_configure(&app->routes, s);
     app->health.pulse = &app->pulse;
     app->ops_router = health_router(&app->health);
@@ -541,6 +512,7 @@ static bool close_app(struct app *app)
         pages_free(app->pages);
         sentences_free(app->sentences);
         hangup_free(app->hangup);
+        storage_free(app->storage);
     }
     if (app->cluster)
         cluster_stop(app->cluster, clock_ns() + 10 * NS_PER_S);

@@ -4,7 +4,8 @@
 
 static enum err expire_part(struct shifts *shifts, struct pg *pg, int part, struct shift *shift)
 {
-    return expiry_run(shifts->last_mail_key, pg, atomic_load(&shifts->settings)->expiry_brake, part, shift);
+    const struct deletion_terms terms = customers_deletion_terms(shifts->customers);
+    return expiry_run(&terms, pg, atomic_load(&shifts->settings)->expiry_brake, part, shift);
 }
 
 static enum err remind_and_expire(void *context, struct pg *pg, struct shift *shift)
@@ -12,7 +13,7 @@ static enum err remind_and_expire(void *context, struct pg *pg, struct shift *sh
     struct shifts *shifts = context;
     const struct settings *s = atomic_load(&shifts->settings);
     enum err e = OK;
-    if (shifts->last_mail_key)
+    if (customers_deletion_terms(shifts->customers).last_mail_key)
         e = reminders_run(pg, s->reminders.at_ms, s->reminders.count, shift);
     return e ? e : expire_part(shifts, pg, 0, shift);
 }
@@ -31,9 +32,9 @@ void shifts_configure(struct shifts *shifts, const struct settings *s)
 }
 
 enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader,
-                      const struct digest *last_mail_key, struct why *why)
+                      const struct customers *customers, struct why *why)
 {
-    shifts->last_mail_key = last_mail_key;
+    shifts->customers = customers;
     struct shift_config expiry = {"expiry", url, &shifts->expiry_ms, leader_fd(leader), remind_and_expire, shifts};
     struct shift_config others = {"expiry, second part", url,           &shifts->expiry_ms,
                                   leader_fd(leader),     expire_others, shifts};

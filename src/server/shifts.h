@@ -2,7 +2,7 @@
 #ifndef SERVER_SHIFTS_H
 #define SERVER_SHIFTS_H
 
-#include "customers/expiry.h"
+#include "customers/customers.h"
 #include "customers/last_mail.h"
 #include "erasure/eraser.h"
 #include "settings/settings.h"
@@ -11,14 +11,14 @@
 struct shifts {
     _Atomic(const struct settings *) settings; /* those in force; older ones are kept until the end */
     _Atomic int64_t expiry_ms, cascade_ms;     /* how often each */
-    const struct digest *last_mail_key;        /* NULL: no mails */
+    const struct customers *customers;         /* says by which terms they are deleted */
     struct eraser eraser;
     struct shift *expiry[EXPIRY_PARTS], *cascade;
 };
 
 void shifts_configure(struct shifts *shifts, const struct settings *s);
 enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader,
-                      const struct digest *last_mail_key, struct why *why) MUST_CHECK;
+                      const struct customers *customers, struct why *why) MUST_CHECK;
 void shifts_stop(struct shifts *shifts);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include "base/json.h"
 #include "settings/table.h"
+#include "text/roff.h"
 
 static bool starts_group(size_t i)
 {
@@ -125,16 +126,19 @@ void settings_print_ini(FILE *out)
     }
 }
 
-void settings_print_current(const struct settings *s, FILE *out)
+void settings_each(const struct settings *s, void (*each)(void *context, const struct setting_shown *setting),
+                   void *context)
 {
     static const char *const by[] = {"default", "environment", "file"};
     for (size_t i = 0; i < settings_count; i++) {
         const struct given *g = &s->origin->given[i];
+        const struct setting *row = &settings_rows[i];
         AUTO(buf) struct buf value = buf_new(4096);
         if (g->text)
-            setting_show(&settings_rows[i], str_of(g->text), &value);
-        struct str shown = buf_str(&value);
-        fprintf(out, "%s=%s (%s)\n", settings_rows[i].name, shown.at ? shown.at : "", by[g->by]);
+            setting_show(row, str_of(g->text), &value);
+        each(context,
+             &(struct setting_shown){row->name, row->group, value.len ? buf_str(&value) : (struct str){NULL, 0},
+                                     by[g->by], g->where, row->reloadable, row->help});
     }
 }
 
@@ -144,35 +148,70 @@ static void write_member(struct json_writer *w, const char *key, struct str text
     json_str(w, text);
 }
 
+struct settings_json {
+    struct json_writer w;
+    bool is_sandbox;
+};
+
+static void write_setting(void *context, const struct setting_shown *setting)
+{
+    struct settings_json *to = context;
+    struct str value = setting->value;
+    if (!value.at && strcmp(setting->name, "RECLAIM_SANDBOX") == 0)
+        value = to->is_sandbox ? STR("on") : STR("off"); /* its default depends on --demo */
+    json_open(&to->w, '{');
+    write_member(&to->w, "name", str_of(setting->name));
+    write_member(&to->w, "group", str_of(setting->group));
+    write_member(&to->w, "value", value);
+    write_member(&to->w, "source", str_of(setting->source));
+    json_key(&to->w, "reloadable");
+    json_bool(&to->w, setting->reloadable);
+    write_member(&to->w, "help", str_of(setting->help));
+    json_close(&to->w, '}');
+}
+
 void settings_write_json(const struct settings *s, bool is_sandbox, struct buf *out)
 {
-    static const char *const by[] = {"default", "environment", "file"};
-    struct json_writer w = json_to(out);
-    json_open(&w, '{');
-    json_key(&w, "items");
-    json_open(&w, '[');
-    for (size_t i = 0; i < settings_count; i++) {
-        const struct given *g = &s->origin->given[i];
-        AUTO(buf) struct buf value = buf_new(4096);
-        if (g->text)
-            setting_show(&settings_rows[i], str_of(g->text), &value);
-        json_open(&w, '{');
-        write_member(&w, "name", str_of(settings_rows[i].name));
-        write_member(&w, "group", str_of(settings_rows[i].group));
-        if (!g->text && strcmp(settings_rows[i].name, "RECLAIM_SANDBOX") == 0)
-            buf_addz(&value, is_sandbox ? "on" : "off"); /* its default depends on --demo */
-        write_member(&w, "value", value.len ? buf_str(&value) : (struct str){NULL, 0});
-        write_member(&w, "source", str_of(by[g->by]));
-        json_key(&w, "reloadable");
-        json_bool(&w, settings_rows[i].reloadable);
-        write_member(&w, "help", str_of(settings_rows[i].help));
-        json_close(&w, '}');
-    }
-    json_close(&w, ']');
-    json_key(&w, "warnings");
-    json_open(&w, '[');
+    struct settings_json to = {json_to(out), is_sandbox};
+    struct json_writer *w = &to.w;
+    json_open(w, '{');
+    json_key(w, "items");
+    json_open(w, '[');
+    settings_each(s, write_setting, &to);
+    json_close(w, ']');
+    json_key(w, "warnings");
+    json_open(w, '[');
     for (size_t i = 0; i < s->warnings.count; i++)
-        json_str(&w, str_of(s->warnings.at[i]));
-    json_close(&w, ']');
-    json_close(&w, '}');
+        json_str(w, str_of(s->warnings.at[i]));
+    json_close(w, ']');
+    json_close(w, '}');
+}
+
+void settings_print_man(FILE *out)
+{
+    fputs(
+        ".TH RECLAIM.INI 5 \"\" \"Reclaim " RECLAIM_VERSION "\" \"File Formats\"\n"
+        ".SH NAME\nreclaim.ini \\- settings of Reclaim\n"
+        ".SH DESCRIPTION\n"
+        "Environment variables, or the same names in an INI file given with \\fB\\-\\-config\\fP: a line\n"
+        "\\fINAME\\fP = \\fIvalue\\fP each, in any section or none, without quotes. Lines that begin with ; or # are\n"
+        "comments. The environment wins over the file; an empty value counts as unset.\n"
+        "\\fINAME\\fP_FILE reads the value of \\fINAME\\fP from a file. Durations have a unit: 500ms, 10s, 15m, 2h, "
+        "30d.\n",
+        out);
+    for (size_t i = 0; i < settings_count; i++) {
+        const struct setting *row = &settings_rows[i];
+        AUTO(buf) struct buf text = buf_new(4096);
+        row->type->expects(row, &text);
+        if (starts_group(i))
+            fprintf(out, ".SH \"%s\"\n", row->group);
+        fprintf(out, ".TP\n.B %s\n", row->name);
+        roff_print(out, row->help);
+        fputs("\nValue: ", out);
+        roff_print(out, text.failed ? "" : buf_str(&text).at);
+        fputs(". Default: ", out);
+        roff_print(out, row->standard_words ? row->standard_words : row->standard);
+        fputs(row->reloadable ? ". Can change on SIGHUP.\n" : ".\n", out);
+    }
+    fputs(".SH SEE ALSO\n.BR reclaim (1)\n", out);
 }

@@ -1,6 +1,7 @@
 #include "settings/keys.h"
 
 #include "credentials/access_keys.h"
+#include "customers/cooldown.h"
 #include "customers/last_mail.h"
 
 enum err keys_read(const struct settings *s, struct server_keys *ret, struct why *why)
@@ -12,6 +13,7 @@ enum err keys_read(const struct settings *s, struct server_keys *ret, struct why
         {FINGERPRINT_PURPOSE, &ret->fingerprint}, {IDENTIFIER_PURPOSE, &ret->identifiers},
         {ACCESS_KEY_PURPOSE, &ret->access_keys},  {LAST_MAIL_PURPOSE, &ret->last_mails},
         {JWT_OWN_PURPOSE, &ret->tokens},          {"pages", &ret->pages},
+        {COOLDOWN_PURPOSE, &ret->cooldowns},
     };
     char master[SECRET_KEY_MAX + 1];
     enum err e = settings_secret_key(s, true, master, why);

@@ -13,6 +13,7 @@ struct server_keys {
     struct digest identifiers; /* hashes addresses and clients */
     struct digest access_keys; /* hashes API keys */
     struct digest last_mails;  /* seals the address of a last mail */
+    struct digest cooldowns;   /* hashes addresses of deleted customers */
     struct digest pages;       /* seals cookies of pages */
     struct digest tokens;      /* signs Reclaim's own tokens */
     struct code_keys codes, sign_in_codes;

@@ -6,13 +6,21 @@
 /* Parses one item into its element of the array. */
 typedef enum err (*item_parser)(const struct setting *row, struct str item, struct arena *arena, void *into);
 
+/* Takes the next item of a list, as str_split() does. */
+typedef bool (*item_splitter)(struct str *rest, struct str *ret_item);
+
+static bool split_at_comma(struct str *rest, struct str *ret_item)
+{
+    return str_split(rest, ',', ret_item);
+}
+
 /* Parses every item with `parse` into an array of elements of `size` bytes; an item that is not valid becomes *wrong. */
-static enum err parse_list(const struct setting *row, struct str text, struct arena *arena, item_parser parse,
-                           size_t size, void **ret, size_t *ret_count, struct str *wrong)
+static enum err parse_split(const struct setting *row, struct str text, struct arena *arena, item_splitter split,
+                            item_parser parse, size_t size, void **ret, size_t *ret_count, struct str *wrong)
 {
     struct str rest = text, item;
     size_t count = 0;
-    while (str_split(&rest, ',', &item))
+    while (split(&rest, &item))
         count++;
     if (count > row->items_max)
         return ERR_INPUT;
@@ -21,7 +29,7 @@ static enum err parse_list(const struct setting *row, struct str text, struct ar
     if (!all)
         return ERR_MEMORY;
     rest = text;
-    for (size_t i = 0; str_split(&rest, ',', &item); i++) {
+    for (size_t i = 0; split(&rest, &item); i++) {
         item = str_trim(item);
         enum err e = item.len ? parse(row, item, arena, all + i * size) : ERR_INPUT;
         if (e) {
@@ -32,6 +40,12 @@ static enum err parse_list(const struct setting *row, struct str text, struct ar
     *ret = all;
     *ret_count = count;
     return OK;
+}
+
+static enum err parse_list(const struct setting *row, struct str text, struct arena *arena, item_parser parse,
+                           size_t size, void **ret, size_t *ret_count, struct str *wrong)
+{
+    return parse_split(row, text, arena, split_at_comma, parse, size, ret, ret_count, wrong);
 }
 
 static void expects_list(const struct setting *row, const char *what, struct buf *out)
@@ -154,31 +168,10 @@ const struct setting_type setting_origins = {parse_origins, expects_origins, NUL
 
 /* Columns of tables */
 
-static bool is_identifier(struct str s)
-{
-    static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_";
-    static const char more[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-    return s.len > 0 && s.len <= 63 && all_of((struct str){s.at, 1}, letters) && all_of(s, more);
-}
-
 static enum err parse_column(const struct setting *row, struct str item, struct arena *arena, void *into)
 {
     (void)row;
-    const char *names[3];
-    size_t count = 0;
-    struct str name;
-    while (str_split(&item, '.', &name)) {
-        if (count == COUNT_OF(names) || !is_identifier(name))
-            return ERR_INPUT;
-        names[count] = arena_copy(arena, name).at;
-        if (!names[count++])
-            return ERR_MEMORY;
-    }
-    if (count < 2)
-        return ERR_INPUT;
-    *(struct ownership_column *)into = count == 3 ? (struct ownership_column){names[0], names[1], names[2]}
-                                                  : (struct ownership_column){"public", names[0], names[1]};
-    return OK;
+    return ownership_parse(item, arena, into);
 }
 
 static enum err parse_columns(const struct setting *row, struct str text, struct arena *arena, void *field,
@@ -186,7 +179,8 @@ static enum err parse_columns(const struct setting *row, struct str text, struct
 {
     struct setting_columns *list = field;
     void *all;
-    enum err e = parse_list(row, text, arena, parse_column, sizeof(struct ownership_column), &all, &list->count, wrong);
+    enum err e = parse_split(row, text, arena, ownership_split, parse_column, sizeof(struct ownership_column), &all,
+                             &list->count, wrong);
     if (!e)
         list->at = all;
     return e;
@@ -194,7 +188,11 @@ static enum err parse_columns(const struct setting *row, struct str text, struct
 
 static void expects_columns(const struct setting *row, struct buf *out)
 {
-    expects_list(row, "a column such as companies.owner_admin_uuid or public.companies.owner_admin_uuid", out);
+    expects_list(row,
+                 "a column such as companies.owner_admin_uuid or public.companies.owner_admin_uuid, or one with a "
+                 "condition, such as profiles.id where onboarded_at is not null: without a semicolon, comment, "
+                 "parameter, backslash or sub-select",
+                 out);
 }
 
 const struct setting_type setting_columns = {parse_columns, expects_columns, NULL};

@@ -141,6 +141,10 @@ static enum err check_together(struct settings *s, struct why *why)
                        s->resend_api_key     ? "RECLAIM_RESEND_API_KEY"
                        : s->sendgrid_api_key ? "RECLAIM_SENDGRID_API_KEY"
                                              : "RECLAIM_SMTP_URL");
+    if (!s->storage_url != !s->storage_key)
+        return why_set(why, ERR_INPUT, "%s is not set, but %s is: the Storage API needs both",
+                       s->storage_url ? "RECLAIM_STORAGE_KEY" : "RECLAIM_STORAGE_URL",
+                       s->storage_url ? "RECLAIM_STORAGE_URL" : "RECLAIM_STORAGE_KEY");
     if (s->jwt_issuer && strcmp(s->jwt_issuer, JWT_OWN_NAME) == 0)
         return why_set(
             why, ERR_INPUT,

@@ -55,6 +55,7 @@ struct settings {
     int64_t max_connections;
     int64_t connections_per_network; /* negative: no limit */
     struct setting_cidrs trusted_proxies;
+    const char *proxy_key;               /* NULL: none */
     struct setting_strings cors_origins; /* "*" alone: every origin */
     int64_t drain_ms;
 
@@ -70,12 +71,16 @@ struct settings {
     /* Account deletion */
     int64_t grace_ms, expiry_interval_ms, cascade_deadline_ms;
     enum proof { PROOF_DOCUMENTED, PROOF_STRICT } proof; /* of a deletion */
-    int64_t expiry_brake;                                /* -1: off */
-    int64_t freeze_limit;                                /* -1: off */
+    enum customers_from { CUSTOMERS_TABLE, CUSTOMERS_USERS } customers;
+    int64_t expiry_brake; /* -1: off */
+    int64_t freeze_limit; /* -1: off */
     struct setting_durations reminders;
     struct limit limit_login;
     enum sandbox_setting { SANDBOX_OFF, SANDBOX_ON, SANDBOX_AS_DEMO } sandbox; /* the last: not set */
-    const char *switch_rpc_url; /* NULL: calls at that switch are left to other instances */
+    const char *switch_rpc_url;            /* NULL: calls at that switch are left to other instances */
+    int64_t cooldown_ms;                   /* of the addresses of deleted customers; negative: off */
+    const char *hook_secret;               /* NULL when not set: see webhook_secrets_read */
+    const char *storage_url, *storage_key; /* of the Storage API; NULL when not set */
 
     /* Mail; NULL where a provider is not used */
     const char *mail_from; /* "addr" or "Name <addr>" */
@@ -147,6 +152,17 @@ void settings_print_markdown(FILE *out); /* docs/settings.md */
 void settings_print_ini(FILE *out);      /* deploy/reclaim.ini.example */
 /* {"items":[{"name","group","value","source","reloadable","help"}],"warnings":[…]}; masked in the same way */
 void settings_write_json(const struct settings *s, bool is_sandbox, struct buf *out);
-void settings_print_current(const struct settings *s, FILE *out); /* NAME=value; secrets and passwords as *** */
+struct setting_shown {
+    const char *name, *group;
+    struct str value;   /* secrets and passwords as ***; absent: not set, and no default */
+    const char *source; /* default, environment or file */
+    const char *where;  /* the file and line, or the file that NAME_FILE names; NULL: neither */
+    bool reloadable;
+    const char *help;
+};
+/* Calls `each` for every setting, in the order of the table; what it gets is valid during the call. */
+void settings_each(const struct settings *s, void (*each)(void *context, const struct setting_shown *setting),
+                   void *context);
+void settings_print_man(FILE *out); /* reclaim.ini(5) */
 
 #endif

@@ -18,6 +18,7 @@ static const char *const contract_words[] = {
     [CONTRACT_CLEANUP_V1] = "cleanup-v1", [CONTRACT_REGISTRATION_RECOVERY] = "registration-recovery", NULL};
 static const char *const enumeration_words[] = {
     [ENUMERATION_DOCUMENTED] = "documented", [ENUMERATION_UNIFORM] = "uniform", NULL};
+static const char *const customers_words[] = {[CUSTOMERS_TABLE] = "table", [CUSTOMERS_USERS] = "users", NULL};
 static const char *const proof_words[] = {[PROOF_DOCUMENTED] = "documented", [PROOF_STRICT] = "strict", NULL};
 static const char *const language_words[] = {[LANGUAGE_EN] = "en", [LANGUAGE_DE] = "de", NULL};
 static const char *const sandbox_words[] = {[SANDBOX_OFF] = "off", [SANDBOX_ON] = "on", NULL};
@@ -62,8 +63,11 @@ const struct setting settings_rows[] = {
      .help = "Bring the schema up to date when the server starts; off leaves that to `reclaim migrate`."},
     {DATABASE, ROW("OWNERSHIP", columns, ownership, struct setting_columns), .items_max = OWNERSHIP_MAX,
      .standard = "companies.owner_admin_uuid,company_admins.admin_uuid",
-     .help = "Columns that refer to auth.users and whose rows make a user not orphaned. Without a schema, public is "
-             "used; names are written as in the catalogue, case included."},
+     .help =
+         "Columns that refer to auth.users and whose rows make a user not orphaned. Without a schema, public is "
+         "used; names are written as in the catalogue, case included. A condition "
+         "behind `where` makes only such rows count, for tables in which every user has one: an SQL expression over "
+         "the table's own columns, named without the table."},
 
     {HTTP, ROW("LISTEN", listen, listen, const char *), .standard = "127.0.0.1:8080",
      .help = "Where the public HTTP server listens; port 0 takes a free one."},
@@ -84,6 +88,11 @@ const struct setting settings_rows[] = {
      .reloadable = true,
      .help = "Networks of proxies whose X-Forwarded-For is believed, read from the right; for other clients the peer "
              "address of the connection is used."},
+    {HTTP, ROW("PROXY_KEY", secret, proxy_key, const char *), .min = 32, .max = 512, .standard_words = "none",
+     .reloadable = true,
+     .help =
+         "A caller that sends this in `X-Reclaim-Proxy-Key` is believed about `X-Forwarded-For` as a trusted proxy is: "
+         "for edge functions, which have no fixed address. Make one with `openssl rand -hex 32`."},
     {HTTP, ROW("CORS_ORIGINS", origins, cors_origins, struct setting_strings), .items_max = 64, .standard = "*",
      .reloadable = true,
      .help = "Origins whose pages may call `/functions/v1/`, `/auth/` and `/v1/`, where credentials are headers, never "
@@ -137,6 +146,10 @@ const struct setting settings_rows[] = {
      .help =
          "How long a customer that is frozen from now on can still recover; the date is stored with each freeze, and "
          "the first expiry pass after it deletes the customer. Recorded in the database when a server starts."},
+    {DELETION, ROW("CUSTOMERS", choice, customers, enum customers_from), .choices = customers_words,
+     .standard = "table",
+     .help = "`users`: each user of `auth.users` is a customer of the same id, without a row in `customer_customers` "
+             "until one is needed. Recorded in the database when a server starts; the latest start counts."},
     {DELETION, ROW("EXPIRY_INTERVAL", duration, expiry_interval_ms, int64_t), .min = 1000, .max = 86400000,
      .standard = "1h", .reloadable = true, .help = "How often the leader deletes customers whose grace is over."},
     {DELETION, ROW("EXPIRY_BRAKE", threshold, expiry_brake, int64_t), .min = 0, .max = 1000000000, .standard = "1000",
@@ -174,6 +187,25 @@ const struct setting settings_rows[] = {
      .help = "Kamailio's JSON-RPC, by which the calls of frozen and deleted customers are hung up. Recorded in the "
              "database as the switch `default`, without the URL itself: instances without it leave these calls to "
              "those that have it. `reclaim switch add` records further switches, and URLs for every instance."},
+
+    {DELETION, ROW("COOLDOWN", optional_duration, cooldown_ms, int64_t), .min = 1000, .max = 315360000000,
+     .standard = "off", .reloadable = true,
+     .help =
+         "How long the address of a deleted customer cannot register again. Only a keyed hash of it is kept, and the "
+         "hook before-user-created of Supabase Auth refuses it; a change concerns later deletions. Recorded in the "
+         "database when a server starts."},
+    {DELETION, ROW("HOOK_SECRET", hook_secret, hook_secret, const char *),
+     .standard_words = "none; `/hooks/before-user-created` is answered 404",
+     .help = "The secret that Supabase Auth shows for its hook, `v1,whsec_…`; while it is replaced the old and the new "
+             "one with `|` between them."},
+
+    {DELETION, ROW("STORAGE_URL", http_url, storage_url, const char *), .standard_words = "none",
+     .help = "Supabase's Storage API, through which the objects of participants made by `reclaim cascade add NAME "
+             "--storage "
+             "BUCKET` are deleted: `https://PROJECT.supabase.co/storage/v1`."},
+    {DELETION, ROW("STORAGE_KEY", storage_key, storage_key, const char *), .min = 16, .max = 4096,
+     .standard_words = "none; required with the URL",
+     .help = "The project's secret key for it, `sb_secret_…`, or the legacy `service_role` key."},
 
     {MAIL, ROW("MAIL_FROM", mail_from, mail_from, const char *), .standard_words = "none; required with a provider",
      .help = "The sender of mails, as registered with the providers: an address, or a name and an address in angle "
@@ -264,7 +296,8 @@ _Static_assert(COUNT_OF(settings_rows) <= SETTINGS_MAX, "struct settings_origin 
 bool setting_is_secret(const struct setting *row)
 {
     return row->type == &setting_secret || row->type == &setting_database || row->type == &setting_http_url ||
-           row->type == &setting_smtp_url || row->type == &setting_amqp_url;
+           row->type == &setting_smtp_url || row->type == &setting_amqp_url || row->type == &setting_hook_secret ||
+           row->type == &setting_storage_key;
 }
 
 const struct setting *setting_find(const char *name, bool *ret_from_file)

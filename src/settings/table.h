@@ -19,9 +19,9 @@ struct setting_type {
 };
 
 extern const struct setting_type setting_string, setting_choice, setting_switch, setting_integer, setting_threshold,
-    setting_milliseconds, setting_duration, setting_durations, setting_limit, setting_listen, setting_cidrs,
-    setting_origins, setting_columns, setting_database, setting_secret, setting_mail_from, setting_http_url,
-    setting_smtp_url, setting_amqp_url;
+    setting_milliseconds, setting_duration, setting_optional_duration, setting_durations, setting_limit, setting_listen,
+    setting_cidrs, setting_origins, setting_columns, setting_database, setting_secret, setting_mail_from,
+    setting_http_url, setting_smtp_url, setting_amqp_url, setting_hook_secret, setting_storage_key;
 
 /* A URL without the user and password in it. */
 void setting_show_url(struct str text, struct buf *out);
@@ -41,7 +41,7 @@ struct setting {
     const char *help;                         /* one sentence or two */
 };
 
-#define SETTINGS_MAX 64
+#define SETTINGS_MAX 96
 extern const struct setting settings_rows[];
 extern const size_t settings_count;
 

@@ -174,6 +174,24 @@ static void expects_duration(const struct setting *row, struct buf *out)
 
 const struct setting_type setting_duration = {parse_duration, expects_duration, NULL};
 
+/* Negative for off. */
+static enum err parse_optional_duration(const struct setting *row, struct str text, struct arena *arena, void *field,
+                                        struct str *wrong)
+{
+    if (!str_eq(text, STR("off")))
+        return parse_duration(row, text, arena, field, wrong);
+    *(int64_t *)field = -1;
+    return OK;
+}
+
+static void expects_optional_duration(const struct setting *row, struct buf *out)
+{
+    expects_duration(row, out);
+    buf_addz(out, ", or off");
+}
+
+const struct setting_type setting_optional_duration = {parse_optional_duration, expects_optional_duration, NULL};
+
 static enum err parse_limit(const struct setting *row, struct str text, struct arena *arena, void *field,
                             struct str *wrong)
 {

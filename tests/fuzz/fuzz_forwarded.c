@@ -44,15 +44,25 @@ static bool is_trusted(const struct http_policy *policy, const struct ip *ip)
 }
 
 /* Whoever is not a proxy may write anything into the header that reaches the first proxy. */
-static void check_invented(const struct http_policy *policy, struct ip peer, struct str header, struct ip client)
+static void check_invented(const struct http_policy *policy, struct ip peer, bool has_key, struct str header,
+                           struct ip client)
 {
     struct arena *arena = fuzz_arena();
     struct str longer = arena_printf(arena, "203.0.113.99, %.*s", STR_ARGS(header));
     if (longer.at && !memchr(header.at, '\0', header.len)) {
-        struct ip still = client_address(policy, peer, longer);
+        struct ip still = client_address(policy, peer, has_key, longer);
         PROMISE(same(&still, &client));
     }
     arena_free(arena);
+}
+
+/* The caller that has the key stands where the client would without it; what it was told by its own client is invented. */
+static void check_key(const struct http_policy *policy, struct ip peer, struct str header, struct ip without)
+{
+    struct ip client = client_address(policy, peer, true, header);
+    check_text(&client);
+    if (!same(&client, &without) && !is_trusted(policy, &client))
+        check_invented(policy, peer, true, header, client);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -63,13 +73,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (str_split(&header, '\n', &networks) && str_split(&header, '\n', &peer_text) && header.at &&
         ip_parse(peer_text, &peer) == OK) {
         struct http_policy policy = {.proxies = proxies, .proxy_count = read_networks(networks, proxies)};
-        struct ip client = client_address(&policy, peer, header);
+        struct ip client = client_address(&policy, peer, false, header);
         check_text(&peer);
         check_text(&client);
         if (!is_trusted(&policy, &peer))
             PROMISE(same(&client, &peer));
         if (!is_trusted(&policy, &client))
-            check_invented(&policy, peer, header, client);
+            check_invented(&policy, peer, false, header, client);
+        check_key(&policy, peer, header, client);
     }
     fuzz_text_free(whole);
     return 0;

@@ -13,7 +13,13 @@ import { requests, sql } from './lib/sessions.js';
 const stage = new Stage();
 let place, withoutKey;
 before(async () => {
-  place = await world(stage, ['owner', 'second']);
+  place = await world(stage, ['owner', 'second'], {
+    // As many Supabase projects: every user has a profile, and a finished registration is a column of it.
+    prepare: `create table profiles (id uuid primary key references auth.users on delete cascade, onboarded_at timestamptz);
+      create function add_profile() returns trigger language plpgsql as $$ begin insert into profiles (id) values (new.id); return null; end $$;
+      create trigger add_profile after insert on auth.users for each row execute function add_profile()`,
+    env: { RECLAIM_OWNERSHIP: 'companies.owner_admin_uuid,profiles.id where onboarded_at is not null,company_admins.admin_uuid' },
+  });
   const prepare = 'alter table companies drop constraint companies_owner_admin_uuid_fkey';
   withoutKey = await world(stage, ['owner'], { cluster: place.cluster, prepare });
 });
@@ -67,6 +73,13 @@ const registrations = {
     meanwhile: byKey('company_admins', 'admin_uuid'),
     later: byKey('company_admins', 'admin_uuid'),
   },
+  'the last step of its profile': {
+    insert: ({ user }) => `update profiles set onboarded_at = now() where id = '${user.id}'`,
+    owned: 'select from profiles where id = $1 and onboarded_at is not null',
+    done: 'update 1',
+    meanwhile: ['update 0', 'commit'],
+    later: ['update 0', 'commit'],
+  },
   'a customer': {
     insert: ({ user }) => `insert into reclaim.customer_customers (owner_user_id) select id from auth.users where id = '${user.id}'`,
     owned: 'select from reclaim.customer_customers where owner_user_id = $1',
@@ -82,7 +95,7 @@ const registrations = {
   },
 };
 
-for (const [what, { at = () => place, insert, owned, meanwhile, later }] of Object.entries(registrations))
+for (const [what, { at = () => place, insert, owned, done = 'insert 1', meanwhile, later }] of Object.entries(registrations))
   race(`a code is typed while another program gives its user ${what}`, at, {
     setUp: withCode,
     sessions: { owner: requests({ type }), program: sql({ insert: (given) => `begin; ${insert(given)}`, commit: 'commit' }) },
@@ -94,18 +107,18 @@ for (const [what, { at = () => place, insert, owned, meanwhile, later }] of Obje
       assert.equal(row.status, owns ? 'pending' : 'completed', 'the log does not say what happened');
     },
     transcripts: `
-      insert       insert 1
+      insert       ${done}
       commit       commit
       type         ORPHAN_CLEANUP_005
       go
 
-      insert       insert 1
+      insert       ${done}
       type         waits for program
       commit       commit
       type         ORPHAN_CLEANUP_005
       go
 
-      insert       insert 1
+      insert       ${done}
       type         waits for program
       go
       commit       commit

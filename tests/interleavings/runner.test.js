@@ -34,7 +34,7 @@ describe('a race that keeps its promise', () => {
 
 describe('a function of the database without its locks', () => {
   const definition = `select pg_get_functiondef('reclaim.call_begin'::regproc) as text`;
-  const locks = [/PERFORM pg_catalog\.pg_advisory_xact_lock_shared\(1919247213, reclaim\.customer_turn\(p_customer\)\);/, / FOR SHARE(?=;)/];
+  const locks = [/PERFORM pg_catalog\.pg_advisory_xact_lock_shared\(1919247213, reclaim\.customer_turn\(p_customer\)\);/, / FOR SHARE(?=;)/g];
 
   it('lets the freeze pass the call, and the broken promise is reported', async (t) => {
     const { db } = place;

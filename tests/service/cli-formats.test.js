@@ -53,10 +53,11 @@ describe('a list', () => {
   for (const [list, columns, numbers = []] of [
     ['orphans --older-than 0s', 'id,email,created_at,verified,last_sign_in_at,blocked_by'],
     ['orphans purge --older-than 0s --dry-run', 'id,email,created_at,verified,last_sign_in_at'],
+    ['config', 'name,value,source,where,group'],
     ['customers list', 'id,name,email,status,owner_user_id,tm_create,tm_deletion_scheduled,held_since,hold_reason'],
     ['customers members CUSTOMER', 'user_id,role,email,created_at'],
     ['key list --customer CUSTOMER', 'id,prefix,scope,name,created_at,last_used_at,expires_at,revoked_at'],
-    ['cascade list', 'name,kind,table,column,soft_delete,page,enabled,fault,by,label,emptied,kept'],
+    ['cascade list', 'name,kind,table,column,soft_delete,page,enabled,fault,by,label,emptied,kept,bucket,prefix'],
     ['cascade status', 'participant,pending,failed,done,rows,oldest,error,kept', ['pending', 'failed', 'done', 'rows', 'kept']],
     ['switch list', 'name,address,source,live_calls,created_at', ['live_calls']],
     ['columns list', 'table,column,type,decision,deletion,detail'],

@@ -11,7 +11,7 @@ import { Stage } from './lib/stage.js';
 
 const commands = [
   'serve', 'migrate', 'show', 'customers', 'freeze', 'recover', 'hold', 'unhold', 'delete', 'expire', 'cascade', 'orphans', 'trace',
-  'limits', 'locks', 'token', 'key', 'events', 'switch', 'columns', 'clock', 'doctor',
+  'limits', 'locks', 'token', 'key', 'events', 'switch', 'columns', 'clock', 'doctor', 'config', 'healthcheck',
 ];
 
 describe('help', () => {
@@ -20,7 +20,7 @@ describe('help', () => {
     assert.equal(code, 0);
     assert.equal(stderr, '');
     const lines = stdout.split('\n');
-    for (const command of commands) assert.equal(lines.filter((line) => line.startsWith(`  ${command} `)).length, 1, command);
+    for (const command of ['init', ...commands, 'completion', 'help']) assert.equal(lines.filter((line) => line.startsWith(`  ${command} `)).length, 1, command);
     assert.ok(lines.length <= 40, `${lines.length} lines`);
     assert.deepEqual(lines.filter((line) => line.length > 80), []);
     assert.ok(lines.includes('Customers') && lines.includes('Operate'));

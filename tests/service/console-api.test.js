@@ -188,7 +188,7 @@ describe('GET /v1/customers/{id}/timeline', () => {
       const mails = json.items.filter(({ kind, outcome }) => kind === 'mail' && outcome === 'sent');
       return json.erasure.participants.every(({ kind, status }) => kind === 'remote' || status === 'done') && mails.length === 2 && json;
     });
-    assert.deepEqual([done.customer.status, done.layers, done.erasure.status], ['deleted', null, 'pending']);
+    assert.deepEqual([done.customer.status, done.layers, done.erasure.status], ['deleted', frozen.layers, 'pending']);
     const found = done.items.map(({ kind, what, outcome }) => `${kind} ${what} ${outcome}`);
     for (const one of ['audit delete done', 'event customer_deleted kept', 'receipt archive pending', 'audit freeze done', 'event customer_frozen kept', 'mail customer-frozen sent'])
       assert.ok(found.includes(one), `${one}: ${found}`);

@@ -52,6 +52,16 @@ describe('the gate', () => {
     assertPasses(await gate(server, asKey(key), { method: 'POST', body: 'x'.repeat(100_000) }), customer);
   });
 
+  it('answers beneath its path as well, whatever a proxy adds there', async (t) => {
+    const customer = await addCustomer(db);
+    const key = await addKey(t, db, customer);
+    for (const path of ['/gate/', '/gate/rest/v1/things?select=*', '/gate//functions/v1/check-email-status', '/gate/%zz', `/gate/${'x'.repeat(4000)}`]) {
+      for (const method of ['GET', 'OPTIONS', 'DELETE']) assertPasses(await gate(server, asKey(key), { method, path }), customer);
+      assertError(await gate(server, { Accept: 'text/html' }, { path }), 401, 'NO_CREDENTIALS');
+    }
+    assertError(await gate(server, asKey(key), { path: '/gates/x' }), 404, 'NOT_FOUND');
+  });
+
   it('answers from memory whom it has seen before', async (t) => {
     const customer = await addCustomer(db);
     const key = await addKey(t, db, customer);

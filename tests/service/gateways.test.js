@@ -2,111 +2,33 @@
 // API, the others do not, and are told why.
 
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
-import fs from 'node:fs';
-import http from 'node:http';
-import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { addCustomer, addKey, asKey, asUser, env, unregister } from './lib/customers.js';
 import { FakeProvider } from './lib/fake-provider.js';
-import { addUser, address } from './lib/people.js';
-import { repository, temporaryDirectory } from './lib/place.js';
+import { ask, deployed, startApi, startCaddy, startNginx } from './lib/front.js';
+import { addUser, address, canaryProxyKey } from './lib/people.js';
 import { Cluster, freePort } from './lib/postgres.js';
 import { serve } from './lib/reclaim.js';
-import { Ended, Stage, until } from './lib/stage.js';
-import { keepEnded } from './lib/watchdog.js';
+import { Stage } from './lib/stage.js';
 
-/** An answer that is not Reclaim's own, so not held against the description. */
-function ask(port, { method = 'GET', path: target = '/things', headers = {}, body, localAddress } = {}) {
-  return new Promise((resolve, reject) => {
-    const length = body === undefined ? {} : { 'Content-Length': Buffer.byteLength(body) };
-    const call = http.request({ host: '127.0.0.1', port, localAddress, method, path: target, agent: false, headers: { ...length, ...headers } }, (answer) => {
-      const parts = [];
-      answer.on('data', (part) => parts.push(part));
-      answer.on('end', () => resolve({ status: answer.statusCode, headers: answer.headers, body: Buffer.concat(parts).toString() }));
-      answer.on('error', reject);
-    });
-    call.on('error', reject);
-    call.end(body);
-  });
-}
-
-/** Somebody's API: says what it heard. */
-async function startApi(stage) {
-  const heard = [];
-  const api = http.createServer((incoming, answer) => {
-    const parts = [];
-    incoming.on('data', (part) => parts.push(part));
-    incoming.on('end', () => {
-      heard.push({ method: incoming.method, path: incoming.url, headers: incoming.headers, body: Buffer.concat(parts).toString() });
-      answer.end('from the API');
-    });
-  });
-  await new Promise((resolve) => api.listen(0, '127.0.0.1', resolve));
-  stage.after(() => {
-    api.closeAllConnections();
-    return new Promise((resolve) => api.close(resolve));
-  });
-  return { port: api.address().port, heard };
-}
-
-async function startProgram(stage, port, program, args, options) {
-  const log = [];
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'pipe'], ...options });
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => log.push(part));
-  await new Promise((resolve, reject) => child.once('spawn', resolve).once('error', reject));
-  const forget = keepEnded(child.pid);
-  const ended = new Promise((resolve) => child.once('close', resolve));
-  ended.then(forget);
-  stage.after(async () => {
-    child.kill('SIGTERM');
-    const timer = setTimeout(() => child.kill('SIGKILL'), 10_000);
-    await ended;
-    clearTimeout(timer);
-  });
-  await until(`${program} answering`, async () => {
-    if (child.exitCode !== null) throw new Ended(`${program} ended: ${Buffer.concat(log)}`);
-    return ask(port);
-  });
-}
-
-const example = (name, { listen, reclaim, api }) =>
-  fs
-    .readFileSync(path.join(repository, 'deploy', name), 'utf8')
-    .replaceAll('127.0.0.1:8088', `127.0.0.1:${listen}`)
-    .replaceAll('127.0.0.1:8080', `127.0.0.1:${reclaim}`)
-    .replaceAll('127.0.0.1:9000', `127.0.0.1:${api}`);
+const addresses = ({ listen, everything, reclaim, api }) => ({
+  '127.0.0.1:8087': `127.0.0.1:${everything}`,
+  '127.0.0.1:8088': `127.0.0.1:${listen}`,
+  '127.0.0.1:8080': `127.0.0.1:${reclaim}`,
+  '127.0.0.1:9000': `127.0.0.1:${api}`,
+});
 
 const gateways = {
-  async nginx(stage, addresses) {
-    const home = temporaryDirectory(stage);
-    const places = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map((kind) => `${kind}_temp_path ${home}/${kind};`).join(' ');
-    const settings = path.join(home, 'nginx.conf');
-    fs.writeFileSync(
-      settings,
-      `daemon off; worker_processes 1; pid ${home}/pid; error_log ${home}/error.log;
-       events { worker_connections 256; }
-       http { access_log off; ${places} ${example('nginx/reclaim-gate.conf', addresses)} }`,
-    );
-    await startProgram(stage, addresses.listen, '/usr/sbin/nginx', ['-p', home, '-c', settings, '-e', path.join(home, 'error.log')]);
-  },
-
-  async caddy(stage, addresses) {
-    const home = temporaryDirectory(stage);
-    const settings = path.join(home, 'Caddyfile');
-    fs.writeFileSync(settings, `{\n\tadmin off\n}\n${example('caddy/Caddyfile', addresses)}`);
-    await startProgram(stage, addresses.listen, 'caddy', ['run', '--config', settings, '--adapter', 'caddyfile'], {
-      env: { PATH: process.env.PATH, HOME: home, XDG_DATA_HOME: home, XDG_CONFIG_HOME: home },
-    });
-  },
+  nginx: (stage, ports) => startNginx(stage, deployed('nginx/reclaim.conf', addresses(ports)), { port: ports.listen }),
+  caddy: (stage, ports) => startCaddy(stage, deployed('caddy/Caddyfile', addresses(ports)), { port: ports.listen }),
 };
 
 for (const [name, start] of Object.entries(gateways))
   describe(`deploy/${name}`, () => {
     const stage = new Stage();
-    const limits = { RECLAIM_TRUSTED_PROXIES: '127.0.0.1', RECLAIM_LIMIT_IP: '2/3600', RECLAIM_LIMIT_PROBE: '2/3600', RECLAIM_HOLD_MS: '300' };
-    let db, provider, server, api, listen, customer, key;
+    const limits = { RECLAIM_TRUSTED_PROXIES: '127.0.0.1', RECLAIM_PROXY_KEY: canaryProxyKey, RECLAIM_LIMIT_IP: '2/3600', RECLAIM_LIMIT_PROBE: '2/3600', RECLAIM_HOLD_MS: '300' };
+    let db, provider, server, api, listen, everything, customer, key;
 
     before(async () => {
       const cluster = await Cluster.create(stage);
@@ -114,8 +36,8 @@ for (const [name, start] of Object.entries(gateways))
       provider = await FakeProvider.start(stage, 'resend');
       server = await serve(stage, { database: db, env: { ...env, ...provider.env, ...limits } });
       api = await startApi(stage);
-      listen = await freePort();
-      await start(stage, { listen, reclaim: server.address().port, api: api.port });
+      [listen, everything] = [await freePort(), await freePort()];
+      await start(stage, { listen, everything, reclaim: server.address().port, api: api.port });
       customer = await addCustomer(db, { password: false });
       key = await addKey(stage, db, customer);
     });
@@ -202,6 +124,52 @@ for (const [name, start] of Object.entries(gateways))
       const large = await post({ email: 'x'.repeat(20_000) });
       assert.equal(large.status, 413, large.body);
       assert.equal(JSON.parse(large.body).error.httpStatus, 413);
+    });
+
+    it('counts an edge function’s clients by what the function says, and only with the right key', async () => {
+      const from = (key, claimed) =>
+        ask(everything, {
+          method: 'POST',
+          path: '/functions/v1/check-email-status',
+          localAddress: '127.0.0.64',
+          headers: { 'Content-Type': 'application/json', 'X-Forwarded-For': claimed, 'X-Reclaim-Proxy-Key': key },
+          body: JSON.stringify({ email: address('nobody') }),
+        });
+      for (const n of [1, 2, 3]) assert.equal((await from(canaryProxyKey, `203.0.113.4${n}`)).status, 200);
+      assert.equal((await from(canaryProxyKey, '203.0.113.50, 203.0.113.41')).status, 200);
+      assert.equal((await from(canaryProxyKey, '203.0.113.51, 203.0.113.41')).status, 429);
+      for (const n of [1, 2]) assert.equal((await from(`${canaryProxyKey}x`, `203.0.113.6${n}`)).status, 200);
+      assert.equal((await from(`${canaryProxyKey}x`, '203.0.113.63')).status, 429);
+    });
+
+    it('serves everything under a name of its own: pages, their forms, the API and its description', async () => {
+      const [{ body: description }, page] = [await ask(everything, { path: '/openapi.json' }), await ask(everything, { path: '/recover' })];
+      assert.equal(JSON.parse(description).openapi, '3.1.0');
+      assert.equal(page.status, 200);
+      const asset = await ask(everything, { path: /\/assets\/[^"]+\.css/.exec(page.body)[0] });
+      assert.match(asset.headers['content-type'], /^text\/css/);
+      const form = (origin) => {
+        const token = /name="token" value="([^"]+)"/.exec(page.body)[1];
+        return ask(everything, {
+          method: 'POST',
+          path: '/recover',
+          localAddress: '127.0.0.65',
+          headers: { Cookie: page.headers['set-cookie'].map((cookie) => cookie.split(';')[0]).join('; '), Origin: origin, 'Content-Type': 'application/x-www-form-urlencoded' },
+          body: new URLSearchParams({ token, email: address('nobody') }).toString(),
+        });
+      };
+      assert.equal((await form(`http://127.0.0.1:${everything}`)).status, 303);
+      assert.equal((await form('http://127.0.0.1:1')).status, 403);
+
+      const own = await ask(everything, { path: `/v1/customers/${customer.id}`, headers: asKey(key) });
+      assert.equal(JSON.parse(own.body).id, customer.id);
+      assert.equal((await ask(everything, { path: '/auth/session', headers: asUser(customer.user.id) })).status, 200);
+      for (const path of ['/gate', '/gate/things']) assert.equal((await ask(everything, { path, headers: asKey(key) })).status, 404);
+    });
+
+    it('the proxy key never reaches the API', async () => {
+      assert.equal((await ask(listen, { headers: { ...asKey(key), 'X-Reclaim-Proxy-Key': canaryProxyKey } })).status, 200);
+      assert.ok(!JSON.stringify(api.heard.at(-1).headers).includes(canaryProxyKey));
     });
 
     it('leaves CORS to Reclaim: one answer to a preflight, and one header', async () => {

@@ -112,14 +112,14 @@ describe('mail', { concurrency: 3 }, () => {
     writeFileSync(join(folder, 'de.ini'), '[mail]\nrecovery_subject = Dein Code\nrecovery_warning = Sonst nichts; wirklich.\n');
     writeFileSync(join(folder, 'templates/mail/notice.html'), '{{brand}}');
     const resend = await FakeProvider.start(t, 'resend');
-    const env = { ...resend.env, RECLAIM_TEXTS: folder, RECLAIM_LANGUAGE: 'de', RECLAIM_BRAND_NAME: 'Fern & Söhne', RECLAIM_BRAND_COLOR: '#0a7d33' };
+    const env = { ...resend.env, RECLAIM_TEXTS: folder, RECLAIM_LANGUAGE: 'de', RECLAIM_BRAND_NAME: 'Example & Söhne', RECLAIM_BRAND_COLOR: '#0a7d33' };
     const server = await serve(t, { database: db, env });
     const user = await addUser(db);
     assertSent(await requestCode(server, user.email, {}, { headers: { 'Accept-Language': '*' } }), 'cleanup-v1');
     const { mail } = await resend.mailTo(user.email);
     assert.equal(mail.subject, 'Dein Code');
     for (const part of [mail.text, mail.html]) assert.ok(part.includes('Sonst nichts; wirklich.') && part.includes('Er gilt 5 Minuten'));
-    assert.ok(mail.html.includes('Fern &amp; Söhne') && mail.html.includes('#0a7d33'));
+    assert.ok(mail.html.includes('Example &amp; Söhne') && mail.html.includes('#0a7d33'));
     await server.stop();
   });
 

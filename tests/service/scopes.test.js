@@ -20,8 +20,10 @@ const reads = ['admin', 'read'];
 /** Whom each route admits; null: it asks for no credentials, or decides about them itself. */
 const expected = {
   'ANY /gate': anyone,
+  'ANY /gate/*': anyone,
   'POST /functions/v1/check-email-status': anyone,
   'POST /functions/v1/cleanup-orphaned-user': anyone,
+  'POST /hooks/before-user-created': anyone, // who has the hook's secret
   'GET /openapi.json': anyone,
   'GET /test/routes': anyone,
   'POST /auth/login': anyone,

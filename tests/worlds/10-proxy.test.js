@@ -1,17 +1,14 @@
 // World 10: nginx in front, and IPv6 clients. Reclaim sees one peer, nginx, and counts the clients that it names.
 
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
 import net from 'node:net';
-import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { assertRefused, requestCode } from '../service/lib/cleanup.js';
 import { probe } from '../service/lib/http.js';
 import { countOf, from, ipKey, limitsOf } from '../service/lib/limits.js';
-import { startNginx } from '../service/lib/nginx.js';
+import { deployed as deployedFile, startNginx } from '../service/lib/front.js';
 import { address, clientAddress } from '../service/lib/people.js';
-import { repository } from '../service/lib/place.js';
 import { freePort } from '../service/lib/postgres.js';
 import { Stage } from '../service/lib/stage.js';
 import { coreStory } from './lib/story.js';
@@ -35,11 +32,8 @@ const forward = `location / {
   }`;
 
 /** deploy/nginx as it is, but for its addresses. */
-const deployed = ({ port, reclaim }) =>
-  fs
-    .readFileSync(path.join(repository, 'deploy/nginx/reclaim-gate.conf'), 'utf8')
-    .replaceAll('listen 127.0.0.1:8088;', listen(port))
-    .replaceAll('127.0.0.1:8080', `127.0.0.1:${reclaim}`);
+const deployed = ({ port, reclaim, unused }) =>
+  deployedFile('nginx/reclaim.conf', { 'listen 127.0.0.1:8088;': listen(port), '127.0.0.1:8087': `127.0.0.1:${unused}`, '127.0.0.1:8080': `127.0.0.1:${reclaim}` });
 
 describe(`behind nginx, with ${hasIPv6 ? 'IPv6' : 'IPv4'} clients`, () => {
   const stage = new Stage();
@@ -58,7 +52,7 @@ describe(`behind nginx, with ${hasIPv6 ? 'IPv6' : 'IPv4'} clients`, () => {
     const [server] = world.servers;
     const reclaim = server.address().port;
     const at = (port) => ({ adds: ['server'], address: (listener) => (listener === 'ops' ? server.address('ops') : { host, port }) });
-    const ports = [await freePort(), await freePort(), await freePort()];
+    const ports = [await freePort(), await freePort(), await freePort(), await freePort()];
     [world.front, balanced, deployment] = ports.map(at);
     await startNginx(
       stage,
@@ -66,7 +60,7 @@ describe(`behind nginx, with ${hasIPv6 ? 'IPv6' : 'IPv4'} clients`, () => {
        upstream front { server 127.0.0.1:${reclaim}; }
        server { ${listen(ports[0])} ${forward} }
        server { ${listen(ports[1])} set_real_ip_from ${host}; set_real_ip_from 127.0.0.0/8; real_ip_header X-Client-Address; ${forward} }
-       ${deployed({ port: ports[2], reclaim })}`,
+       ${deployed({ port: ports[2], reclaim, unused: ports[3] })}`,
       { host, port: ports[2] },
     );
   });

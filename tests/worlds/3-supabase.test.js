@@ -9,35 +9,13 @@ import { erased, ledger, remove } from '../service/lib/erasure.js';
 import { probe } from '../service/lib/http.js';
 import { addCompany, addUser } from '../service/lib/people.js';
 import { serve } from '../service/lib/reclaim.js';
-import { addDocumentedRoles, documentedStatements } from '../service/lib/roles.js';
+import { addSupabaseRoles } from '../service/lib/roles.js';
 import { Stage, until } from '../service/lib/stage.js';
 import { assertNoResidue } from './lib/residues.js';
 import { coreStory } from './lib/story.js';
 import { addSubject, databaseWorld } from './lib/world.js';
 
-/** The page says «one on the other tables of auth named above»: those on which `reclaim` has privileges. */
-const otherPolicies = `do $$
-  declare named regclass;
-  begin
-    for named in select c.oid from pg_class c where c.relnamespace = 'auth'::regnamespace and c.relkind = 'r' and has_any_column_privilege('reclaim', c.oid, 'select')
-      and not exists (select from pg_policy p where p.polrelid = c.oid and 'reclaim'::regrole = any (p.polroles)) loop
-      execute format('create policy reclaim_all on %s for all to reclaim using (true)', named);
-    end loop;
-  end $$`;
-
 const checked = ['auth.users', 'public.companies', 'public.company_admins'];
-
-/** Every table of auth and public has row security, and the documented policies. */
-async function asDocumented(scope, db) {
-  const as = await addDocumentedRoles(scope, db);
-  const { supabase, policies } = documentedStatements();
-  await db.query('alter table public.companies enable row level security; alter table public.company_admins enable row level security');
-  for (const sql of [...supabase, ...policies, otherPolicies]) await db.query(sql);
-  const open = await db.query(`select oid::regclass::text as name from pg_class
-    where relnamespace in ('auth'::regnamespace, 'public'::regnamespace) and relkind = 'r' and not relrowsecurity`);
-  assert.deepEqual(open, []);
-  return { RECLAIM_DATABASE_URL: as('reclaim'), RECLAIM_MIGRATE: 'off' };
-}
 
 describe('on Supabase Auth’s schema, with few privileges and row security everywhere', () => {
   const stage = new Stage();
@@ -46,7 +24,7 @@ describe('on Supabase Auth’s schema, with few privileges and row security ever
     world = await databaseWorld(stage, {
       auth: 'supabase',
       async prepare(db) {
-        reach = await asDocumented(stage, db);
+        reach = await addSupabaseRoles(stage, db);
         return reach;
       },
     });

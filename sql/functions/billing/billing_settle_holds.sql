@@ -16,6 +16,10 @@ BEGIN
   IF TG_OP = 'INSERT' THEN
     -- Waits for a freeze in progress, and delays one that begins now.
     SELECT c.status INTO v_customer FROM reclaim.customer_customers c WHERE c.id = NEW.customer_id FOR SHARE;
+    IF NOT FOUND AND reclaim.users_are_customers() AND reclaim.may_lock_users() THEN
+      PERFORM FROM auth.users u WHERE u.id = NEW.customer_id FOR SHARE;
+      SELECT c.status INTO v_customer FROM reclaim.customer_customers c WHERE c.id = NEW.customer_id FOR SHARE;
+    END IF;
     IF v_customer = 'deleted' OR NOT FOUND AND reclaim.erasure_note_late(NEW.customer_id) THEN
       NEW.status := 'deleted';
       NEW.tm_delete := reclaim.now();

@@ -1,5 +1,5 @@
 -- Call set-up: the customer's row is held in share mode until the call's row is committed, so that a freeze either sees
--- the call or is seen by it. What a lock protects is read by a statement that begins after the lock was granted.
+-- the call or is seen by it; of a user that is a customer without a row, the user's. What a lock protects is read by a statement that begins after the lock was granted.
 -- Outcomes: created; repeated; frozen or deleted, with when that was asked for; unknown; no_master; no_switch, when it names
 -- one that is not recorded; which_switch, when it names none of several. Older programs do not give p_switch.
 CREATE OR REPLACE FUNCTION reclaim.call_begin(p_customer uuid, p_direction text, p_source text, p_destination text,
@@ -9,6 +9,7 @@ LANGUAGE plpgsql
 AS $$
 DECLARE
   v_scheduled timestamptz;
+  v_users boolean := reclaim.users_are_customers();
   v_switch text;
   v_switches bigint;
 BEGIN
@@ -20,15 +21,29 @@ BEGIN
   -- A customer that may not call is refused without taking a lock.
   SELECT c.status, c.tm_deletion_scheduled INTO outcome, v_scheduled
     FROM reclaim.customer_customers c WHERE c.id = p_customer;
-  IF outcome = 'active' THEN
+  IF outcome = 'active' OR outcome IS NULL AND v_users AND EXISTS (SELECT FROM reclaim.implied_customer(p_customer)) THEN
     PERFORM pg_catalog.pg_advisory_xact_lock_shared(1919247213, reclaim.customer_turn(p_customer));
+    IF outcome IS NULL THEN
+      PERFORM FROM auth.users u WHERE u.id = p_customer FOR SHARE;
+    END IF;
     SELECT c.status, c.tm_deletion_scheduled INTO outcome, v_scheduled
       FROM reclaim.customer_customers c WHERE c.id = p_customer FOR SHARE;
+    IF NOT FOUND THEN
+      SELECT i.status INTO outcome FROM reclaim.implied_customer(p_customer) i;
+    ELSIF outcome = 'active' AND v_users
+        AND EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.id = p_customer AND c.owner_user_id = c.id)
+        AND reclaim.user_has_left(p_customer) THEN
+      outcome := 'deleted';
+    END IF;
   END IF;
   IF outcome = 'active' AND p_master IS NOT NULL AND NOT EXISTS (SELECT FROM reclaim.call_calls WHERE id = p_master) THEN
     outcome := 'no_master';
   END IF;
   IF outcome = 'active' AND (p_master IS NOT NULL OR p_group IS NOT NULL) THEN
+    IF v_users THEN
+      PERFORM FROM auth.users u WHERE u.id = ANY (ARRAY(SELECT reclaim.call_others_answering(p_master, p_group))) AND u.id <> p_customer
+        AND NOT EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.id = u.id) ORDER BY u.id FOR SHARE;
+    END IF;
     FOR refused_customer, outcome, v_scheduled IN
       SELECT c.id, c.status, c.tm_deletion_scheduled FROM reclaim.customer_customers c
         WHERE c.id IN (SELECT reclaim.call_others_answering(p_master, p_group)) AND c.id <> p_customer ORDER BY c.id FOR SHARE

@@ -1,6 +1,6 @@
 -- One pass over the calls of a customer that was frozen or deleted: marks every live call, and ends those that have no
 -- dialog at a switch. When no call is left it sets the customer's frozen_calls_at. Called until then. A customer without
--- a row was deleted with it.
+-- a row was deleted with it, unless it is a user that is one without.
 --
 -- A dialog is at the switch that its call names, else at the one recorded first. Programs older than reclaim.switches say
 -- in p_has_switch whether they have a switch: one that has none must leave the calls to others.
@@ -22,7 +22,7 @@ BEGIN
   SELECT c.status, c.tm_deletion_scheduled, coalesce(c.tm_delete, c.tm_deletion_scheduled)
     INTO v_status, v_scheduled, v_since FROM reclaim.customer_customers c WHERE c.id = p_customer;
   IF NOT FOUND THEN
-    v_status := 'deleted';
+    v_status := CASE WHEN EXISTS (SELECT FROM reclaim.implied_customer(p_customer)) THEN 'active' ELSE 'deleted' END;
   END IF;
   IF v_status IN ('frozen', 'deleted') THEN
     UPDATE reclaim.call_calls c SET ending_for = p_customer, tm_update = clock_timestamp(),

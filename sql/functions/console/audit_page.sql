@@ -13,7 +13,8 @@ DECLARE
   v_customers uuid[] := CASE WHEN p_customer IS NOT NULL THEN ARRAY[p_customer] WHEN p_email IS NOT NULL THEN ARRAY(
     SELECT c.id FROM reclaim.customers_find(NULL, false, p_email, NULL, 50) AS f (id) JOIN reclaim.customer_customers c ON c.id = f.id
       WHERE lower(c.email) = p_email
-    UNION SELECT c.id FROM auth.users u JOIN reclaim.customer_customers c ON c.owner_user_id = u.id WHERE u.email = p_email) END;
+    UNION SELECT c.id FROM auth.users u JOIN reclaim.customer_customers c ON c.owner_user_id = u.id WHERE u.email = p_email
+    UNION SELECT u.id FROM auth.users u WHERE u.email = p_email AND reclaim.users_are_customers()) END;
 BEGIN
   RETURN QUERY SELECT (extract(epoch FROM a.at) * 1000000)::bigint || '-' || a.source || '-' || a.number,
       json_build_object('at', reclaim.rfc3339(a.at), 'source', CASE a.source WHEN 'c' THEN 'customers' ELSE 'recovery' END,

@@ -12,7 +12,7 @@ DECLARE
   v_customer reclaim.customer_customers;
   v_erased_at timestamptz; -- in real time, when the erasure began; its own times follow the clock of the sandbox
 BEGIN
-  SELECT * INTO v_customer FROM reclaim.customer_customers c WHERE c.id = p_customer;
+  SELECT * INTO v_customer FROM reclaim.customer_row(p_customer);
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;

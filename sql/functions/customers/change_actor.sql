@@ -1,5 +1,6 @@
 -- Who makes the changes of this transaction: what reclaim.change_by() said, if the session is Reclaim's own. Any role can set
--- these settings, so from others they count for nothing: the actor is sql, with the role's name.
+-- these settings, so from others they count for nothing: the actor is sql, with the role's name. What follows later from what
+-- another role did has that role's name (reclaim.users_leave).
 CREATE OR REPLACE FUNCTION reclaim.change_actor(OUT kind text, OUT id uuid, OUT role text, OUT correlation_id uuid,
   OUT reason text, OUT action text, OUT clears boolean)
 LANGUAGE plpgsql STABLE
@@ -15,6 +16,9 @@ BEGIN
   ELSE
     kind := 'sql';
     role := session_user;
+    IF nullif(pg_catalog.current_setting('reclaim.actor_role', true), '') IS NOT NULL AND reclaim.is_own_role() THEN
+      role := pg_catalog.current_setting('reclaim.actor_role', true);
+    END IF;
     reason := '';
     clears := false;
   END IF;

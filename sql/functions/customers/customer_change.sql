@@ -33,6 +33,9 @@ BEGIN
     END IF;
   END IF;
   PERFORM reclaim.change_by(p_actor, p_actor_id, p_correlation_id, p_reason);
+  IF p_change = 'freeze' THEN
+    PERFORM reclaim.customer_make(p_id);
+  END IF;
   -- Twice: a change in plain SQL, which takes no turn, may be committed between the update, which then finds nothing to do, and
   -- the lock.
   FOR v_try IN 1 .. 2 LOOP
@@ -45,6 +48,9 @@ BEGIN
       EXIT;
     END IF;
     SELECT * INTO v_customer FROM reclaim.customer_customers c WHERE c.id = p_id FOR UPDATE;
+    IF NOT FOUND THEN
+      SELECT * INTO v_customer FROM reclaim.implied_customer(p_id);
+    END IF;
     outcome := CASE WHEN NOT FOUND THEN 'unknown' ELSE
       (SELECT CASE t.outcome WHEN 'changes' THEN 'by_admin' ELSE t.outcome END FROM reclaim.customer_transitions t
         WHERE t.status = v_customer.status AND t.change = p_change) END;

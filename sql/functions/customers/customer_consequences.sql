@@ -43,6 +43,12 @@ BEGIN
       FROM unnest(p_notes) n LEFT JOIN reclaim.customer_customers c ON c.id = n.customer_id
       WHERE n.change = 'delete' AND NOT p_actor.clears;
     INSERT INTO reclaim.gate_ended (kind, id) SELECT 'customer', n.customer_id FROM unnest(p_notes) n WHERE n.removed;
+    -- The owner of a row that is gone becomes no customer of its own until its login is gone, too.
+    IF reclaim.users_are_customers() THEN
+      INSERT INTO reclaim.customer_told (customer_id, status, version)
+        SELECT DISTINCT n.owner_user_id, 'deleted', 1 FROM unnest(p_notes) n WHERE n.removed AND n.owner_user_id <> n.customer_id
+        ON CONFLICT DO NOTHING;
+    END IF;
   END IF;
 
   IF v_moved <> '{}' THEN
@@ -68,13 +74,14 @@ BEGIN
     INSERT INTO reclaim.customer_frozen (customer_id, frozen_at, by_owner)
       SELECT n.customer_id, (SELECT reclaim.now()), p_actor.kind IN ('owner', 'key') FROM note n WHERE n.change = 'freeze'
   ), told AS (
-    INSERT INTO reclaim.customer_told AS t (customer_id, status, version, remaining_micros, language)
+    INSERT INTO reclaim.customer_told AS t (customer_id, status, version, remaining_micros, language, last_freeze)
       SELECT n.customer_id, CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'delete' THEN 'deleted' WHEN 'import' THEN 'deleted' ELSE 'active' END,
         n.version, (v_remaining ->> n.customer_id::text)::numeric,
-        CASE WHEN n.change IN ('freeze', 'recover') THEN nullif(current_setting('reclaim.language', true), '') END
+        CASE WHEN n.change IN ('freeze', 'recover') THEN nullif(current_setting('reclaim.language', true), '') END, n.layers
       FROM note n WHERE n.change <> 'moved'
       ON CONFLICT (customer_id) DO UPDATE SET status = excluded.status, version = excluded.version, told_at = clock_timestamp(),
-        remaining_micros = excluded.remaining_micros, language = coalesce(excluded.language, t.language)
+        remaining_micros = excluded.remaining_micros, language = coalesce(excluded.language, t.language),
+        last_freeze = coalesce(excluded.last_freeze, t.last_freeze)
   )
   INSERT INTO reclaim.work_items (kind, payload)
     SELECT 'mail', jsonb_strip_nulls(jsonb_build_object('template', 'customer-' || CASE n.change WHEN 'freeze' THEN 'frozen'

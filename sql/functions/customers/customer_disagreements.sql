@@ -16,8 +16,8 @@ AS $$
       WHERE a.status <> 'deleted' AND (c.status = 'deleted' OR (c.status = 'frozen') <> ('account_frozen' = ANY (a.hold_reasons)))
     UNION ALL
     SELECT k.customer_id, 'it is deleted or gone, its API keys are not revoked' FROM reclaim.access_keys k
-      WHERE k.revoked_at IS NULL AND k.customer_id IS NOT NULL AND NOT EXISTS (SELECT FROM reclaim.customer_customers c
-        WHERE c.id = k.customer_id AND c.status <> 'deleted')
+      WHERE k.revoked_at IS NULL AND k.customer_id IS NOT NULL AND NOT EXISTS (SELECT FROM reclaim.customer_row(k.customer_id) c
+        WHERE c.status <> 'deleted')
     UNION ALL
     SELECT c.id, 'it is frozen without the date of its deletion' FROM reclaim.customer_customers c
       WHERE c.status = 'frozen' AND c.deletion_effective_at IS NULL

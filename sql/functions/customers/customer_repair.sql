@@ -13,7 +13,8 @@ DECLARE
 BEGIN
   PERFORM pg_advisory_xact_lock(1919247213, reclaim.customer_turn(p_id));
   SELECT * INTO v_customer FROM reclaim.customer_customers c WHERE c.id = p_id FOR UPDATE;
-  v_status := CASE WHEN FOUND THEN v_customer.status ELSE 'deleted' END;
+  v_status := CASE WHEN FOUND THEN v_customer.status
+    WHEN EXISTS (SELECT FROM reclaim.implied_customer(p_id)) THEN 'active' ELSE 'deleted' END;
   SELECT * INTO v_told FROM reclaim.customer_told t WHERE t.customer_id = p_id;
   IF v_customer.id IS NOT NULL THEN
     PERFORM set_config('reclaim.repairs', 'on', true);

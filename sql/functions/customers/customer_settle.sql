@@ -35,6 +35,10 @@ BEGIN
   END IF;
 
   IF NEW.status <> OLD.status THEN
+    -- A row of a user's id, from before users were customers.
+    IF NEW.owner_user_id IS NULL AND reclaim.users_are_customers() AND reclaim.may_lock_users() THEN
+      NEW.owner_user_id := (SELECT u.id FROM auth.users u WHERE u.id = NEW.id);
+    END IF;
     v_change := CASE NEW.status WHEN 'frozen' THEN 'freeze' WHEN 'active' THEN 'recover' WHEN 'deleted' THEN 'delete' END;
     IF v_change IS NOT NULL AND NOT EXISTS (SELECT FROM reclaim.customer_transitions t
         WHERE t.status = OLD.status AND t.change = v_change AND t.outcome = 'changes') THEN

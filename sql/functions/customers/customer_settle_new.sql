@@ -1,5 +1,8 @@
 -- A new customer: status and tm_delete fit each other; one that is frozen has its dates. Only Reclaim's own roles set the
 -- columns that are Reclaim's. The version of an id that was used before goes on, since its events have had the numbers below.
+--
+-- Where users are customers, the row of a user's id has that user as its owner. The user is locked against call set-ups, which lock it
+-- in share mode while there is no row.
 CREATE OR REPLACE FUNCTION reclaim.customer_settle_new() RETURNS trigger
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp
 AS $$
@@ -7,6 +10,12 @@ DECLARE
   v_actor record;
   v_now timestamptz;
 BEGIN
+  IF coalesce(NEW.owner_user_id, NEW.id) = NEW.id AND reclaim.users_are_customers() AND reclaim.may_lock_users() THEN
+    PERFORM FROM auth.users u WHERE u.id = NEW.id FOR NO KEY UPDATE;
+    IF FOUND THEN
+      NEW.owner_user_id := NEW.id;
+    END IF;
+  END IF;
   NEW.status := coalesce(nullif(NEW.status::text, ''), 'active');
   IF NEW.tm_delete IS NOT NULL AND reclaim.is_sentinel(NEW.tm_delete) THEN
     NEW.tm_delete := NULL;

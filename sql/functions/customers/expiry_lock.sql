@@ -12,7 +12,7 @@ LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqsc
 AS $$
 BEGIN
   RETURN QUERY
-    SELECT due.id, due.deletion_effective_at::text, left(coalesce(nullif(due.email, ''), u.email, '')::text, 1000)
+    SELECT due.id, due.deletion_effective_at::text, left(coalesce(CASE WHEN due.id = due.owner_user_id THEN u.email END, nullif(due.email, ''), u.email, '')::text, 1000)
     FROM (SELECT c.id, c.deletion_effective_at, c.email, c.owner_user_id FROM reclaim.customer_customers c
       WHERE c.status = 'frozen' AND c.hold_at IS NULL AND (c.deletion_effective_at, c.id) > (p_after, p_after_id)
         AND c.deletion_effective_at <= least(p_until, (SELECT reclaim.now()))

@@ -7,6 +7,7 @@ DECLARE
   v_status text;
 BEGIN
   PERFORM reclaim.change_by('system', NULL, NULL); -- the caller writes the audit row
+  PERFORM reclaim.customer_make(p_customer);
   SELECT status INTO v_status FROM reclaim.customer_customers WHERE id = p_customer FOR SHARE;
   IF v_status IS NULL OR v_status = 'deleted' THEN
     RETURN coalesce(v_status, 'unknown');

@@ -7,6 +7,7 @@ AS $$
 DECLARE
   v_status text;
 BEGIN
+  PERFORM reclaim.customer_make(NEW.customer_id);
   SELECT status INTO v_status FROM reclaim.customer_customers WHERE id = NEW.customer_id FOR SHARE;
   IF v_status IS NULL THEN
     RAISE EXCEPTION 'there is no customer %', NEW.customer_id USING ERRCODE = 'foreign_key_violation';

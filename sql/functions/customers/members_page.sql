@@ -5,7 +5,7 @@ AS $$
 DECLARE
   v_users uuid[];
 BEGIN
-  IF NOT EXISTS (SELECT FROM reclaim.customer_customers WHERE id = p_customer) THEN
+  IF NOT EXISTS (SELECT FROM reclaim.customer_row(p_customer)) THEN
     RETURN NULL;
   END IF;
   -- One more than the limit shows whether there is a next page.

@@ -1,5 +1,5 @@
 -- Deletes login identities of owners and members of customers that are deleted, so that their addresses can be registered
--- again, unless they own or belong to a customer that is not. Memberships of customers that are deleted go in either case.
+-- again, unless they own, belong to or are a customer that is not. Memberships of customers that are deleted go in either case.
 -- A row that a foreign key keeps from being deleted is anonymised instead (reclaim.alias_users). p_customers: those in whose
 -- ledgers stands what is left.
 CREATE OR REPLACE FUNCTION reclaim.remove_users(p_users uuid[], p_customers uuid[]) RETURNS void
@@ -25,11 +25,13 @@ BEGIN
     SELECT FROM reclaim.customer_customers c WHERE c.id = m.customer_id AND c.status <> 'deleted');
   v_going := ARRAY(SELECT one FROM unnest(p_users) AS one
     WHERE NOT EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = one AND c.status <> 'deleted')
-      AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = one));
+      AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = one)
+      AND NOT EXISTS (SELECT FROM reclaim.implied_customer(one)));
   IF cardinality(v_going) < cardinality(p_users) THEN
     PERFORM reclaim.erasure_keep_of_users(p_customers, ARRAY(SELECT id FROM auth.users
         WHERE id = ANY (p_users) AND NOT id = ANY (v_going)), 'auth.users', 'table', 'the login, with what it owns, belongs to another customer too');
   END IF;
+  PERFORM set_config('reclaim.own_removal', 'on', true);
   PERFORM reclaim.clear_ownership(v_going, p_customers, false);
   PERFORM reclaim.forget_sign_ins(v_going, p_customers, false);
   FOR v_key IN

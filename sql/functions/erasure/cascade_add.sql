@@ -36,7 +36,7 @@ BEGIN
     VALUES (p_name, v_new.kind, p_table, p_column, p_soft, v_new.scrub_columns, coalesce(p_page, 1000), coalesce(p_label, ''), v_new.id_of)
     ON CONFLICT (name) DO UPDATE SET kind = EXCLUDED.kind, table_name = EXCLUDED.table_name,
       customer_column = EXCLUDED.customer_column, soft_delete_column = EXCLUDED.soft_delete_column,
-      scrub_columns = EXCLUDED.scrub_columns, page_size = EXCLUDED.page_size, id_of = EXCLUDED.id_of,
+      scrub_columns = EXCLUDED.scrub_columns, page_size = EXCLUDED.page_size, id_of = EXCLUDED.id_of, bucket = NULL, prefix = NULL,
       label = coalesce(p_label, p.label), enabled = true, tries = 0, retry_at = '-infinity';
   PERFORM reclaim.cascade_resume(p_name, p_past);
   RETURN NULL;

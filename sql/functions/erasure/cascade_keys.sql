@@ -13,7 +13,8 @@ BEGIN
     SELECT coalesce(array_agg(u.user_id), '{}'), coalesce(array_agg(u.customer_id), '{}') INTO keys, customers
       FROM reclaim.erasure_users u WHERE u.customer_id = ANY (p_ids)
         AND NOT EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = u.user_id AND c.status <> 'deleted')
-        AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = u.user_id);
+        AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = u.user_id)
+        AND NOT EXISTS (SELECT FROM reclaim.implied_customer(u.user_id));
   END IF;
 END
 $$;

@@ -1,5 +1,5 @@
 -- Looks again at up to so many customers whose erasure is complete and for whom that is due: 1 hour, 1 day and 30 days after it,
--- when a billing account came late (reclaim.erasure_late), and when asked. Rows that came after the receipt make it due again, and the ledger says so; what was written into rows that
+-- when a billing account came late (reclaim.erasure_late), and when asked. Supabase Storage is asked later, by its API. Rows that came after the receipt make it due again, and the ledger says so; what was written into rows that
 -- Reclaim looks after itself is cleared again at once. A customer whose id is in use again is left alone. One that cannot be looked at
 -- does not keep the others from it, and its turn comes again in an hour. trouble: what could not be looked at.
 CREATE OR REPLACE FUNCTION reclaim.cascade_rescan(p_customers integer, OUT looked integer, OUT found integer, OUT trouble text)
@@ -51,6 +51,10 @@ BEGIN
       SELECT v_found || coalesce(array_agg(customer_id), '{}') INTO v_found FROM (TABLE due UNION ALL TABLE new) AS late;
     END IF;
   END LOOP;
+  INSERT INTO reclaim.storage_checks (customer_id, participant)
+    SELECT r.customer_id, r.participant FROM reclaim.cascade_receipts r JOIN reclaim.cascade_participants p ON p.name = r.participant
+      WHERE r.customer_id = ANY (v_ids) AND r.status = 'done' AND p.kind = 'storage' AND p.enabled
+    ON CONFLICT DO NOTHING;
   UPDATE reclaim.erasures SET reopened_at = v_now, completed_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now END,
       rescan_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now + interval '1 hour' END
     WHERE customer_id = ANY (v_found || v_own.changed);

@@ -24,6 +24,7 @@ BEGIN
   ELSE
     DELETE FROM reclaim.cascade_participants WHERE name = p_name;
   END IF;
+  DELETE FROM reclaim.storage_checks WHERE participant = p_name;
   WITH kept AS (
     UPDATE reclaim.cascade_receipts SET status = 'kept',
         error = CASE p_verb WHEN 'disable' THEN 'the participant is disabled' ELSE 'the participant was removed before it erased' END

@@ -7,7 +7,8 @@ AS $$
 DECLARE
   v_users uuid[] := ARRAY(SELECT DISTINCT u.user_id FROM reclaim.erasure_users u WHERE u.customer_id = ANY (p_customers)
     AND NOT EXISTS (SELECT FROM reclaim.customer_customers c WHERE c.owner_user_id = u.user_id AND c.status <> 'deleted')
-    AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = u.user_id) ORDER BY 1);
+    AND NOT EXISTS (SELECT FROM reclaim.customer_members m WHERE m.user_id = u.user_id)
+    AND NOT EXISTS (SELECT FROM reclaim.implied_customer(u.user_id)) ORDER BY 1);
   v_logins uuid[];
   v_before jsonb;
 BEGIN

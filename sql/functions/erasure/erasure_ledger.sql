@@ -17,7 +17,7 @@ AS $$
         UNION ALL
         SELECT k.name, '', k.kind, 'kept', k.rows, 0, NULL, NULL, 0, NULL, NULL, k.reason
         FROM reclaim.erasure_kept k WHERE k.customer_id = c.id) AS entry), '[]') AS participants
-    FROM (SELECT id FROM reclaim.customer_customers WHERE id = p_customer
+    FROM (SELECT id FROM reclaim.customer_row(p_customer)
         UNION SELECT customer_id FROM reclaim.erasures WHERE customer_id = p_customer) AS c
       LEFT JOIN reclaim.erasures e ON e.customer_id = c.id) AS ledger
 $$;

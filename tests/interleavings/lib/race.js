@@ -21,13 +21,13 @@ import { assertComplete, readTranscripts } from './orders.js';
 import { faultsOf, play } from './play.js';
 import { named } from './sessions.js';
 
-/** A database, changed by the SQL `prepare`, and an instance for each of these sessions: { cluster, db, provider, servers, env }. */
-export async function world(stage, instances, { cluster, prepare } = {}) {
+/** A database, changed by the SQL `prepare`, and an instance for each of these sessions, with settings `env`: { cluster, db, provider, servers, env }. */
+export async function world(stage, instances, { cluster, prepare, env: more } = {}) {
   cluster ??= await Cluster.create(stage);
   const db = await cluster.database(stage);
   if (prepare) await db.query(prepare);
   const provider = await FakeProvider.start(stage, 'resend');
-  const env = { ...customerEnv, ...provider.env, RECLAIM_EXPIRY_INTERVAL: '1d' }; // passes are steps
+  const env = { ...customerEnv, ...provider.env, RECLAIM_EXPIRY_INTERVAL: '1d', ...more }; // passes are steps
   const servers = {};
   for (const name of instances) servers[name] = await serve(stage, { database: named(db, name), env });
   return { cluster, db, provider, servers, env };

@@ -24,8 +24,10 @@ export function tokenOf(claims = {}, { secret = jwtSecret, header = { alg: 'HS25
 }
 
 export const bearer = (token) => ({ Authorization: `Bearer ${token}` });
-export const asUser = (id) => bearer(tokenOf({ sub: id }));
-export const asAdmin = () => bearer(tokenOf({ role: 'service_role' }));
+/** What a user and an administrator send; a file about another identity provider replaces them. */
+export const credentials = { user: (id) => bearer(tokenOf({ sub: id })), admin: () => bearer(tokenOf({ role: 'service_role' })) };
+export const asUser = (id) => credentials.user(id);
+export const asAdmin = () => credentials.admin();
 export const asKey = (key) => ({ 'X-API-Key': key });
 
 /** Addresses without the marker that must not be stored, since customers contain addresses. */
@@ -65,6 +67,17 @@ export async function addMarkedCustomer(db, given = {}) {
   const customer = await addCustomer(db, { ...personalColumns(mark), ...given });
   const strings = [mark, String(parseInt(mark, 16)), customer.email, customer.user.email].filter(Boolean);
   return Object.assign(customer, { mark, strings });
+}
+
+/** A user that is a customer without a row (RECLAIM_CUSTOMERS=users), of whom the same is true. */
+export async function addMarkedUser(db) {
+  const mark = randomBytes(5).toString('hex');
+  const user = { id: randomUUID(), email: customerAddress(mark) };
+  await db.query(
+    `insert into auth.users (id, email, encrypted_password, email_confirmed_at) values ($1, $2, $3, now())`,
+    [user.id, user.email, passwordHash],
+  );
+  return { id: user.id, email: user.email, user, mark, strings: [mark, user.email] };
 }
 
 export async function addBillingAccount(db, customer, { balance = 1_000_000, ...given } = {}) {

@@ -41,7 +41,8 @@ function pathOf(url, listener) {
   return Object.keys(description.paths).find(
     (known) =>
       isOn(listener, known) &&
-      new RegExp(`^${known.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{[^}]+\}/g, '[^/]+')}$`).test(plain),
+      (new RegExp(`^${known.replace(/[.*+?^$()|[\]\\]/g, '\\$&').replace(/\{[^}]+\}/g, '[^/]+')}$`).test(plain) ||
+        (description.paths[known]['x-paths-beneath'] && plain.startsWith(`${known}/`))),
   );
 }
 

@@ -10,6 +10,7 @@ export const forwardedAddress6 = '2001:db8:ca11::23';
 export const canaryToken = 'canary-token-b5f1';
 export const canaryPassword = 'canary-password-94c2';
 export const canaryJwtSecret = 'canary-jwt-secret-of-more-than-32-characters';
+export const canaryProxyKey = 'canary-proxy-key-of-more-than-32-characters';
 export const canaryKey = 'canary-secret-key-of-more-than-32-characters';
 
 export function address(name = 'someone') {

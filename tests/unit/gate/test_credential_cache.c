@@ -39,7 +39,7 @@ static bool is_cached(struct credential_cache *credentials, enum credential_kind
 {
     struct cached_credential as;
     struct digest by = credential(n);
-    return credential_cache_find(credentials, kind, &by, now_ns, &as);
+    return credential_cache_find(credentials, kind, &by, now_ns, &as) != 0;
 }
 
 static void add(struct credential_cache *credentials, enum credential_kind kind, uint64_t n,
@@ -54,9 +54,10 @@ static void what_was_learnt_is_known_for_a_minute_and_never_beyond_its_end(void 
     struct credential_cache *credentials = credential_cache_new(1024);
     struct cached_credential as;
     struct digest by = credential(1);
-    assert_false(credential_cache_find(credentials, CREDENTIAL_TOKEN, &by, 0, &as));
+    assert_int_equal(credential_cache_find(credentials, CREDENTIAL_TOKEN, &by, 0, &as), 0);
     add(credentials, CREDENTIAL_TOKEN, 1, &some_credential, 1000, INT64_MAX);
-    assert_true(credential_cache_find(credentials, CREDENTIAL_TOKEN, &by, 1000 + CREDENTIAL_CACHE_NS - 1, &as));
+    assert_int_equal(credential_cache_find(credentials, CREDENTIAL_TOKEN, &by, 1000 + CREDENTIAL_CACHE_NS - 1, &as),
+                     1000 + CREDENTIAL_CACHE_NS);
     assert_true(as.admin && as.customer.low == 2 && as.id.high == 3);
     assert_false(is_cached(credentials, CREDENTIAL_TOKEN, 1, 1000 + CREDENTIAL_CACHE_NS));
     add(credentials, CREDENTIAL_TOKEN, 1, &some_credential, 1000, 5000);

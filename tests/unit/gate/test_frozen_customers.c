@@ -143,7 +143,7 @@ static void what_leads_to_a_deleted_customer_is_forgotten(void **state UNUSED)
     insert_active(11, 11);
     await_answer(11, FROZEN_NOT);
     credential_cache_add(credentials, CREDENTIAL_USER, &by, &as, clock_ns(), INT64_MAX);
-    assert_true(credential_cache_find(credentials, CREDENTIAL_USER, &by, clock_ns(), &found));
+    assert_true(credential_cache_find(credentials, CREDENTIAL_USER, &by, clock_ns(), &found) != 0);
     set_status("deleted", 11, 11);
     while (credential_cache_find(credentials, CREDENTIAL_USER, &by, clock_ns(), &found))
         assert_true(clock_ns() < end);
@@ -163,7 +163,7 @@ static struct digest cache(enum credential_kind kind, const char *name, struct c
 static bool is_cached(enum credential_kind kind, struct digest by)
 {
     struct cached_credential found;
-    return credential_cache_find(credentials, kind, &by, cached_ns, &found);
+    return credential_cache_find(credentials, kind, &by, cached_ns, &found) != 0;
 }
 
 static void await_forgotten(enum credential_kind kind, struct digest by)

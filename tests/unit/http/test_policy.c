@@ -18,13 +18,19 @@ static struct cidr cidr_of(const char *text)
     return net;
 }
 
-static void assert_client(const struct http_policy *policy, const char *peer, const char *forwarded,
-                          const char *expected)
+static void assert_found(const struct http_policy *policy, bool has_key, const char *peer, const char *forwarded,
+                         const char *expected)
 {
-    struct ip client = client_address(policy, ip_of(peer), str_of(forwarded));
+    struct ip client = client_address(policy, ip_of(peer), has_key, str_of(forwarded));
     char text[IP_TEXT_MAX];
     ip_format(&client, text);
     assert_string_equal(text, expected);
+}
+
+static void assert_client(const struct http_policy *policy, const char *peer, const char *forwarded,
+                          const char *expected)
+{
+    assert_found(policy, false, peer, forwarded, expected);
 }
 
 static void only_trusted_proxies_are_believed_and_from_the_right(void **state UNUSED)
@@ -51,6 +57,41 @@ static void nonsense_from_a_proxy_counts_for_the_last_address_known(void **state
     assert_client(&policy, "10.0.0.1", "203.0.113.9,", "10.0.0.1");
     assert_client(&policy, "10.0.0.1", "203.0.113.9, nonsense, 10.0.0.9", "10.0.0.9");
     assert_client(&policy, "10.0.0.1", ",,,,", "10.0.0.1");
+}
+
+static void the_key_vouches_for_one_caller_that_no_network_names(void **state UNUSED)
+{
+    struct http_policy alone = {.proxy_key = "unused here"};
+    assert_found(&alone, true, "192.0.2.7", "203.0.113.9", "203.0.113.9");
+    assert_found(&alone, true, "192.0.2.7", "1.1.1.1, 203.0.113.9", "203.0.113.9");
+    assert_found(&alone, true, "2001:db8:1::7", "[2001:db8::5]:4711", "2001:db8::5");
+    assert_found(&alone, true, "192.0.2.7", "", "192.0.2.7");
+    assert_found(&alone, true, "192.0.2.7", "203.0.113.9, unknown", "192.0.2.7");
+
+    struct cidr net = cidr_of("10.0.0.0/8");
+    struct http_policy both = {.proxies = &net, .proxy_count = 1};
+    assert_found(&both, true, "192.0.2.7", "203.0.113.9, 10.1.1.1", "203.0.113.9");
+    assert_found(&both, true, "10.0.0.1", "203.0.113.9, 192.0.2.7", "203.0.113.9");
+    assert_found(&both, true, "10.0.0.1", "1.1.1.1, 203.0.113.9, 192.0.2.7, 10.2.2.2", "203.0.113.9");
+    assert_found(&both, true, "10.0.0.1", "203.0.113.9", "203.0.113.9");
+    assert_found(&both, false, "10.0.0.1", "203.0.113.9, 192.0.2.7", "192.0.2.7");
+}
+
+static void only_the_whole_key_is_the_key(void **state UNUSED)
+{
+    static const char key[] = "0123456789abcdef0123456789abcdef";
+    struct http_policy policy = {.proxy_key = key}, none = {0};
+    assert_true(policy_knows_key(&policy, str_of(key)));
+    static const char *const others[] = {"",
+                                         "0",
+                                         "0123456789abcdef0123456789abcde",
+                                         "0123456789abcdef0123456789abcdef0",
+                                         "0123456789ABCDEF0123456789abcdef",
+                                         "1123456789abcdef0123456789abcdef"};
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        assert_false(policy_knows_key(&policy, str_of(others[i])));
+    assert_false(policy_knows_key(&none, STR("")));
+    assert_false(policy_knows_key(&none, str_of(key)));
 }
 
 static const char *header(const struct request *rq, const char *name)
@@ -135,6 +176,8 @@ int main(void)
         cmocka_unit_test(a_private_network_is_named_and_a_public_one_is_not),
         cmocka_unit_test(only_trusted_proxies_are_believed_and_from_the_right),
         cmocka_unit_test(nonsense_from_a_proxy_counts_for_the_last_address_known),
+        cmocka_unit_test(the_key_vouches_for_one_caller_that_no_network_names),
+        cmocka_unit_test(only_the_whole_key_is_the_key),
         cmocka_unit_test(every_origin_is_answered_with_a_star),
         cmocka_unit_test(a_listed_origin_is_echoed_and_another_gets_nothing),
     };

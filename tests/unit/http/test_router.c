@@ -15,6 +15,7 @@ static const struct route routes[] = {
     {.method = METHOD_POST, .path = "/functions/v1/check-email-status", .handle = ignore},
     {.method = METHOD_GET, .path = "/openapi.json", .handle = ignore},
     {.method = METHOD_POST, .path = "/openapi.json", .handle = ignore},
+    {.method = METHOD_ANY, .path = "/gate/*", .handle = ignore},
 };
 static const struct router router = {families, COUNT_OF(families), routes, COUNT_OF(routes)};
 
@@ -54,6 +55,18 @@ static void another_method_learns_which_are_allowed(void **state UNUSED)
     arena_free(arena);
 }
 
+static void a_star_matches_everything_beneath(void **state UNUSED)
+{
+    unsigned known;
+    static const char *const beneath[] = {"/gate/", "/gate/rest/v1/things", "/gate//x", "/gate/../openapi.json",
+                                          "/gate/%zz"};
+    for (size_t i = 0; i < COUNT_OF(beneath); i++)
+        assert_ptr_equal(ask(METHOD_DELETE, beneath[i], &known).route, &routes[3]);
+    static const char *const others[] = {"/gate", "/gates/x", "/Gate/x", "gate/x", "/x/gate/x"};
+    for (size_t i = 0; i < COUNT_OF(others); i++)
+        assert_null(ask(METHOD_GET, others[i], &known).route);
+}
+
 static void unknown_paths_have_a_family_and_no_methods(void **state UNUSED)
 {
     unsigned known;
@@ -74,6 +87,7 @@ int main(void)
         cmocka_unit_test(a_path_and_method_find_their_route_and_family),
         cmocka_unit_test(a_head_is_answered_as_a_get),
         cmocka_unit_test(another_method_learns_which_are_allowed),
+        cmocka_unit_test(a_star_matches_everything_beneath),
         cmocka_unit_test(unknown_paths_have_a_family_and_no_methods),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

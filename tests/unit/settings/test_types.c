@@ -193,6 +193,28 @@ static void ownership_names_are_plain_identifiers(void **state UNUSED)
     assert_string_equal(field.columns.at[1].column, "id");
 }
 
+static void a_condition_on_ownership_is_complete_in_itself(void **state UNUSED)
+{
+    const struct setting *ownership = row("RECLAIM_OWNERSHIP");
+    GOOD(ownership, "p.id where x", "p.id  WHERE\tx is not null", "p.id where (a, b) = (1, 2),c.d",
+         "p.id where kind in ('a', 'b,)', '''') and \"odd; name\" > 1.5e3", "p.id where tags[1] = 'x' , c.d",
+         "p.id where name like '%s%'", "p.id where selected and tables > 0");
+    BAD(ownership, "p.id where", "p.id where ", "p.id when x", "p.id x", "p.id where x; drop table y",
+        "p.id where x -- y", "p.id where x /* y */", "p.id where (x", "p.id where x)", "p.id where x) or (true",
+        "p.id where x = 'a", "p.id where \"x", "p.id where x = $1", "p.id where x = $$a$$", "p.id where x = E'\\''",
+        "p.id where exists (select 1)", "p.id where x in (TABLE y)", "p.id where x in (values (1))", "p.id where x,",
+        "p.id where x,,c.d", "p.id where x\ny");
+    AUTO(arena) struct arena *arena = arena_new(256, 65536);
+    union field field;
+    struct str wrong;
+    assert_int_equal(
+        parse(arena, ownership, "profiles.id where (a, \"B\") = (1, 'x,(') , companies.owner", &field, &wrong), OK);
+    assert_int_equal(field.columns.count, 2);
+    assert_string_equal(field.columns.at[0].column, "id");
+    assert_string_equal(field.columns.at[0].condition, "(a, \"B\") = (1, 'x,(')");
+    assert_null(field.columns.at[1].condition);
+}
+
 static void database_addresses_are_what_libpq_reads(void **state UNUSED)
 {
     GOOD(row("RECLAIM_DATABASE_URL"), "postgres://host/db",
@@ -295,6 +317,7 @@ int main(void)
         cmocka_unit_test(a_list_has_a_ceiling),
         cmocka_unit_test(origins_take_the_form_that_browsers_send),
         cmocka_unit_test(ownership_names_are_plain_identifiers),
+        cmocka_unit_test(a_condition_on_ownership_is_complete_in_itself),
         cmocka_unit_test(database_addresses_are_what_libpq_reads),
         cmocka_unit_test(secrets_have_a_length),
         cmocka_unit_test(what_is_shown_holds_no_password),

@@ -66,7 +66,7 @@ const disagreements = `
     where e.type <> 'customer_deleted' and not exists (select from customer c where c.id = e.customer_id)
   union all
   select k.customer_id, 'a key of a deleted customer is not revoked' from reclaim.access_keys k
-    left join customer c on c.id = k.customer_id where coalesce(c.status, 'deleted') = 'deleted' and k.revoked_at is null
+    left join customer c on c.id = k.customer_id where coalesce(c.status, 'deleted') = 'deleted' and k.revoked_at is null and k.customer_id is not null
   union all
   select a.customer_id, 'an account of a customer that is gone is ' || a.status from account a
     where a.status <> 'deleted' and not exists (select from customer c where c.id = a.customer_id)

@@ -10,11 +10,12 @@ const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 
 const whose = ['frozen_by', 'freeze_reason']; // differ by design, in rows and in events
 
-/** By whom, and numbers that are counted for all customers together. */
+/** By whom, times that were measured, and numbers that are counted for all customers together. */
 const own = {
   customer_customers: ['changed_xid'],
   customer_frozen: ['by_owner'],
   customer_mails: ['id'],
+  customer_told: ['last_freeze'], // milliseconds that were measured
   customer_log: ['id', 'actor', 'actor_id', 'actor_role', 'correlation_id', 'detail'],
   event_outbox: ['position'],
   billing_freezes: ['id'],

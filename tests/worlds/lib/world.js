@@ -19,6 +19,7 @@ export class World {
   expectedWarnings = []; // patterns of events
   mayName = []; // patterns of tables that may name deleted customers
   mayCount = () => true; // whether an instance answers
+  addCustomer = addMarkedCustomer;
   contract = 'cleanup-v1';
   registered = []; // users of the story, whose addresses only auth.users may have
   secrets = []; // mailed codes, which nothing may have
@@ -100,7 +101,7 @@ export async function demoWorld(scope) {
  */
 export async function addSubject(world, given = {}) {
   const { db } = world;
-  const subject = await addMarkedCustomer(db, given);
+  const subject = await world.addCustomer(db, given);
   const held = await addBillingAccount(db, subject, { name: `Held ${subject.mark}`, status: 'frozen', hold_reasons: ['disputed'] });
   const account = await addBillingAccount(db, subject, { name: `Account ${subject.mark}` });
   const [subscription] = await db.query(

@@ -25,6 +25,7 @@ PACKAGES = {
     "gcc": "gcc",
     "gdb": "gdb",
     "git": "git",
+    "groff": "groff-base",
     "ip": "iproute2",
     "jq": "jq",
     "kamailio": "kamailio",
@@ -65,7 +66,7 @@ PACKAGES = {
 }
 
 # Commands of minbase that programs in other languages than the shell run.
-MINIMAL = {"/bin/sh", "bash", "id", "setpriv", "sleep"}
+MINIMAL = {"/bin/sh", "bash", "id", "script", "setpriv", "sleep"}
 
 SCRIPTS = r"dev|\.ci/run|(tools|tests|bench|deploy)/(?!.*node_modules).*"
 SHELL_COMMAND = re.compile(

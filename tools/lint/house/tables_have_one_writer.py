@@ -8,6 +8,7 @@ import re
 
 OWNERS = {
     "access_keys": "credentials",
+    "address_cooldowns": "customers",
     "auth_cleanup_events": "recovery",
     "auth_cleanup_log": "recovery",
     "auth_cleanup_reasons": "recovery",
@@ -48,6 +49,7 @@ OWNERS = {
     "sessions": "customers",
     "sign_in_codes": "customers",
     "sign_in_networks": "customers",
+    "storage_checks": "erasure",
     "switches": "calls",
     "verification_codes": "recovery",
     "work_items": "work",
@@ -71,6 +73,7 @@ OTHERS = {
     ("mailbox", "customers"): ({"DELETE"}, "a deletion leaves no mail of the customer"),
     ("reminders", "sandbox"): ({"DELETE"}, "a clock that is set back forgets reminders that are not due any more"),
     ("work_items", "calls"): ({"INSERT", "UPDATE"}, "a hang-up of many customers, or at another's switch, becomes items of its own"),
+    ("work_items", "erasure"): ({"INSERT"}, "objects of many customers in Supabase Storage are queued by one statement"),
     ("work_items", "customers"): ({"INSERT", "UPDATE", "DELETE"}, "work for many customers is one statement; a redrive revives theirs"),
 }
 

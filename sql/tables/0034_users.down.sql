@@ -1,0 +1,1 @@
+ALTER TABLE reclaim.installation DROP COLUMN customers;

@@ -1,0 +1,2 @@
+ALTER TABLE reclaim.installation DROP COLUMN cooldown;
+DROP TABLE reclaim.address_cooldowns;
