@@ -13,7 +13,7 @@ import { address } from '../service/lib/people.js';
 import { serve } from '../service/lib/reclaim.js';
 import { Stage } from '../service/lib/stage.js';
 import { accountScene, fill, heading, press, signIn } from './lib/account.js';
-import { bytesOfFirstVisit, fetchPage, look, newReader, sendForm, settled, watched } from './lib/browser.js';
+import { bytesOfFirstVisit, fetchPage, focused, look, newReader, sendForm, settled, watched } from './lib/browser.js';
 
 const stage = new Stage();
 let db, provider, server, browser, reader, mailedCode;
@@ -40,7 +40,6 @@ const enter = async (page) => {
   await Promise.all([page.waitForNavigation(), page.keyboard.press('Enter')]);
   await settled(page);
 };
-const focused = (page) => page.evaluate(() => document.activeElement.id);
 
 describe('the page for everyone', () => {
   it('says without a sign-in which app, what is deleted and kept, how long, and how', async () => {

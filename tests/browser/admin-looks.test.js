@@ -91,7 +91,7 @@ describe('the console', () => {
     assert.doesNotMatch(await page.locator('main').textContent(), /canary/);
     await page.goto('/admin');
     const attention = await page.locator('section', { hasText: 'Needs attention' }).last().textContent();
-    for (const word of ['Example Atelier', 'deleted in 2 d', '0 of 1 receipts', 'legal hold since']) assert.ok(attention.includes(word), `${word}: ${attention}`);
+    for (const word of ['Example Atelier', 'deleted in 2\u00a0d', '0 of 1 receipts', 'legal hold since']) assert.ok(attention.includes(word), `${word}: ${attention}`);
     assert.doesNotMatch(attention, /atelier@/);
     await watched(page);
   });

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { serve } from '../service/lib/reclaim.js';
 import { Stage, until } from '../service/lib/stage.js';
-import { bytesOfFirstVisit, fetchPage, look, newReader, openBrowser, watched } from './lib/browser.js';
+import { bytesOfFirstVisit, fetchPage, focused, look, newReader, openBrowser, watched } from './lib/browser.js';
 
 const stage = new Stage();
 let server, browser;
@@ -69,7 +69,7 @@ describe('what was found', () => {
     const field = page.getByLabel('E-mail address');
     assert.equal(await field.inputValue(), 'nobody@nowhere');
     assert.equal(await field.getAttribute('aria-invalid'), 'true');
-    assert.equal(await field.evaluate((input) => document.activeElement === input), true);
+    assert.equal(await focused(page), await field.getAttribute('id'));
     await look(page, 'recover-address-wrong');
     await watched(page);
   });
@@ -111,7 +111,7 @@ describe('the whole story', () => {
     await press('Enter');
     await page.getByText('This is not the code that we sent').waitFor();
     assert.equal(await page.getByLabel('Code').inputValue(), 'ABCD-EFGH');
-    assert.equal(await page.evaluate(() => document.activeElement.name), 'code');
+    assert.equal(await focused(page), 'code');
     await look(page, 'recover-code-wrong');
 
     const code = await codeFor(server, 'viktor@example.com');
@@ -178,7 +178,7 @@ describe('the code field', () => {
     await give(page, 'uma@example.com');
     await page.getByRole('button', { name: 'Mail me a code' }).click();
     assert.match(await page.locator('main').innerText(), /It is good for [45]:\d\d\./);
-    assert.equal(await page.evaluate(() => document.activeElement.name), 'code');
+    assert.equal(await focused(page), 'code');
     await page.clock.fastForward('05:01');
     assert.match(await page.locator('main').innerText(), /Its time is over: send a new code/);
     assert.doesNotMatch(await page.locator('main').innerText(), /0:00/);

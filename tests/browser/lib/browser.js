@@ -75,6 +75,12 @@ export const newReader = async (browser, server, { scripts = true, language = 'e
 export const settled = (page) =>
   until('the focus where the page puts it', () => page.evaluate(() => !document.querySelector('[autofocus]') || document.activeElement?.matches('[autofocus]')));
 
+// The id of the element with the focus.
+export const focused = async (page) => {
+  await settled(page);
+  return page.evaluate(() => document.activeElement.id);
+};
+
 // The end of a story: nothing was found, and the reader leaves. Pages left open go on counting down and asking for news.
 export const watched = async (page) => {
   assert.deepEqual(page.found, []);
@@ -108,16 +114,20 @@ const schemes = [
 ];
 const widths = [360, 1280];
 
-// The whole page as a PNG, written fast rather than small.
-export const photograph = async (page, name, fullPage = true) => {
+// The window as a PNG, written fast rather than small.
+export const photograph = async (page, name) => {
   mkdirSync(screenshots, { recursive: true });
   const session = (page.session ??= await page.context().newCDPSession(page));
-  const { cssContentSize, cssLayoutViewport } = await session.send('Page.getLayoutMetrics');
-  const height = fullPage ? cssContentSize.height : cssLayoutViewport.clientHeight;
-  const clip = { x: 0, y: fullPage ? 0 : cssLayoutViewport.pageY, width: cssLayoutViewport.clientWidth, height, scale: 1 };
-  const { data } = await session.send('Page.captureScreenshot', { format: 'png', optimizeForSpeed: true, captureBeyondViewport: fullPage, clip });
+  const { data } = await session.send('Page.captureScreenshot', { format: 'png', optimizeForSpeed: true });
   writeFileSync(picture(name), Buffer.from(data, 'base64'));
   keepForReadme(name);
+};
+
+// A window of this width that shows the whole page: what lies beyond a window may not be painted yet when a picture is taken.
+const openWindow = async (page, width, fullPage) => {
+  await page.setViewportSize({ width, height: 900 });
+  const height = fullPage ? await page.evaluate(() => document.documentElement.scrollHeight) : 900;
+  if (height > 900) await page.setViewportSize({ width, height });
 };
 
 // Which rules axe is asked about. All of them in light, narrow in one language and wide in the other: only its rules about colours can
@@ -132,12 +142,12 @@ const axeRules = {
 const lookAround = async (page, name, language, { fullPage }) => {
   const problems = [];
   for (const width of widths) {
-    await page.setViewportSize({ width, height: 900 });
+    await openWindow(page, width, fullPage);
     for (const [scheme, media] of schemes) {
       const which = `${name}-${language}-${scheme}-${width}`;
       const rules = axeRules[language][width][scheme];
       await page.emulateMedia({ ...media, reducedMotion: 'reduce' });
-      await photograph(page, which, fullPage);
+      await photograph(page, which);
       const found = [...(await overflowOf(page)), ...(rules ? await accessibilityOf(page, rules) : [])];
       problems.push(...found.map((problem) => `${which}: ${problem}`));
     }

@@ -17,6 +17,7 @@ export class FakeStorage {
   keys = [FakeStorage.key];
   faults = []; // [status, body] for the next requests, or functions that answer instead
   modes = new Map(); // of users, by their ids: 'forgets', 'halves', 'same page', 'endless', 'no list'; others are served well
+  claimed = new Map(); // by user: how many objects the answers to deletions named
   delayMs = 0;
 
   static async start(scope) {
@@ -101,11 +102,13 @@ export class FakeStorage {
   }
 
   #delete(bucketName, bucket, { prefixes }) {
-    const mode = this.modes.get(userOf(prefixes[0]));
+    const user = userOf(prefixes[0]);
+    const mode = this.modes.get(user);
     const there = prefixes.filter((name) => bucket.has(name));
     const taken = mode === 'halves' ? there.slice(0, Math.ceil(there.length / 2)) : mode === 'same page' || mode === 'endless' ? [] : there;
     const answer = taken.map((name) => ({ name, bucket_id: bucketName, id: bucket.get(name) }));
     if (mode !== 'forgets') for (const name of taken) bucket.delete(name);
+    this.claimed.set(user, (this.claimed.get(user) ?? 0) + answer.length);
     return answer;
   }
 }
