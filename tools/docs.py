@@ -48,7 +48,7 @@ def prose(text):
 
 def code_block(label, text, language, attributes=""):
     return (
-        f'<figure class="docs-code"{attributes}><figcaption lang="en">{inline(label)}</figcaption>'
+        f'<figure class="docs-code"{attributes}><figcaption lang="en"><span>{inline(label)}</span></figcaption>'
         f'<pre tabindex="0"><code class="docs-{language}">{text}</code></pre></figure>\n'
     )
 

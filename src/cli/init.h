@@ -80,6 +80,8 @@ enum err init_create_role(struct init *in) MUST_CHECK;
 enum err init_check_folder(struct init *in, const char *given) MUST_CHECK;
 /* The key in the folder or the environment, or a new one; ERR_CONFLICT when the database knows another. */
 enum err init_find_key(struct init *in) MUST_CHECK;
+/* A new key or password, in letters that a URL takes as they are; NULL: no memory. */
+const char *init_new_secret(struct arena *arena);
 /* The text of a file in the folder without its line end; NULL when there is none. */
 const char *init_read_file(struct init *in, const char *name);
 enum err init_write_files(struct init *in) MUST_CHECK;

@@ -13,7 +13,7 @@
 #include "cli/init.h"
 #include "settings/keys.h"
 
-#define KEY_BYTES 32
+#define SECRET_BYTES 32
 #define FILE_MAX ((size_t)256 << 10)
 
 static const char *path_of(struct init *in, const char *name)
@@ -60,10 +60,10 @@ const char *init_read_file(struct init *in, const char *name)
     return copy;
 }
 
-static const char *new_key(struct arena *arena)
+const char *init_new_secret(struct arena *arena)
 {
-    unsigned char bytes[KEY_BYTES];
-    char text[sodium_base64_ENCODED_LEN(KEY_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING)];
+    unsigned char bytes[SECRET_BYTES];
+    char text[sodium_base64_ENCODED_LEN(SECRET_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING)];
     random_bytes(bytes, sizeof bytes);
     sodium_bin2base64(text, sizeof text, bytes, sizeof bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
     const char *copy = arena_copy(arena, str_of(text)).at;
@@ -81,7 +81,7 @@ enum err init_find_key(struct init *in)
     if (!in->key && given && *given)
         in->key = arena_copy(in->arena, str_of(given)).at;
     if (!in->key)
-        in->key = new_key(in->arena);
+        in->key = init_new_secret(in->arena);
     if (!in->key || digest_derive(str_of(in->key), FINGERPRINT_PURPOSE, &fingerprint))
         return why_set(in->why, ERR_MEMORY, "no memory for the master key");
     digest_hex(&fingerprint, hex);

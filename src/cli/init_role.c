@@ -1,17 +1,13 @@
-#include <sodium.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "base/embedded.h"
 #include "base/json.h"
-#include "base/random.h"
 #include "cli/doctor_role.h"
 #include "cli/init.h"
 #include "pg/arrays.h"
 #include "recovery/ownership.h"
-
-#define PASSWORD_BYTES 24
 
 /* What the server's role needs of tables that are not Reclaim's, $1 the role, $2 the ownership columns, $3 whether users are
  * customers; it owns the schema reclaim itself. Personal columns and tables are those that an erasure empties (sql/functions/customers). */
@@ -174,18 +170,6 @@ enum err init_write_grants(struct init *in)
     return in->grants ? OK : why_set(in->why, ERR_MEMORY, "no memory for the grants");
 }
 
-static const char *new_password(struct arena *arena)
-{
-    unsigned char bytes[PASSWORD_BYTES];
-    char text[sodium_base64_ENCODED_LEN(PASSWORD_BYTES, sodium_base64_VARIANT_URLSAFE_NO_PADDING)];
-    random_bytes(bytes, sizeof bytes);
-    sodium_bin2base64(text, sizeof text, bytes, sizeof bytes, sodium_base64_VARIANT_URLSAFE_NO_PADDING);
-    const char *copy = arena_copy(arena, str_of(text)).at;
-    secret_wipe(bytes, sizeof bytes);
-    secret_wipe(text, sizeof text);
-    return copy;
-}
-
 /* Supabase's shared pooler finds the project by the user's name. */
 static enum err url_for_role(struct init *in, const char *url, const char **ret)
 {
@@ -233,7 +217,7 @@ enum err init_choose_role(struct init *in)
             " and the files beside it from the installation that has it, name another role with --role, or set "
             "a new password with --force, which every installation with this role then needs",
             in->role);
-    if (!(in->password = new_password(in->arena)))
+    if (!(in->password = init_new_secret(in->arena)))
         return why_set(in->why, ERR_MEMORY, "no memory for a password");
     enum err e = url_for_role(in, in->url, &in->role_url);
     return e || !in->direct_url ? e : url_for_role(in, in->direct_url, &in->role_direct_url);
