@@ -18,6 +18,7 @@
 /* A column with a foreign key to auth.users. */
 struct init_table {
     const char *schema, *table, *column;
+    const char *quoted; /* SCHEMA.TABLE (COLUMN), as SQL has them */
     char on_delete; /* as in pg_constraint.confdeltype */
     bool has_index, may_read;
     bool is_plain;         /* its names can stand in RECLAIM_OWNERSHIP */

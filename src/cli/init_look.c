@@ -66,7 +66,8 @@ static const struct statement find_keys = {
         "   AND NOT w.attisdropped AND w.attname ~ 'onboard|complet|finish|activat|set_?up'"
         "   AND (w.atttypid = 'bool'::pg_catalog.regtype OR NOT w.attnotnull AND w.atttypid IN"
         "   ('timestamptz'::pg_catalog.regtype, 'timestamp'::pg_catalog.regtype, 'date'::pg_catalog.regtype))"
-        "   ORDER BY w.attnum LIMIT 1) AS condition"
+        "   ORDER BY w.attnum LIMIT 1) AS condition,"
+        " pg_catalog.format('%I.%I (%I)', n.nspname, c.relname, a.attname) AS quoted"
         " FROM pg_catalog.pg_constraint k JOIN pg_catalog.pg_class c ON c.oid = k.conrelid"
         " JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace"
         " JOIN pg_catalog.pg_attribute a ON a.attrelid = c.oid AND k.conkey = ARRAY[a.attnum]"
@@ -77,7 +78,7 @@ static const struct statement find_keys = {
         " 'billing_accounts')) ORDER BY n.nspname <> 'public', c.relname, a.attname LIMIT " TEXT_OF(INIT_TABLES_MAX),
     .params = 0,
     .columns = "schema:text name:text attribute:text on_delete:text has_index:bool may_read:bool is_plain:bool "
-               "condition:text",
+               "condition:text quoted:text",
 };
 
 static enum err ask(struct init *in, struct pg_call *call)
@@ -169,13 +170,14 @@ enum err init_look(struct init *in)
         *t = (struct init_table){.schema = arena_copy(in->arena, pg_get(&keys, i, 0)).at,
                                  .table = arena_copy(in->arena, pg_get(&keys, i, 1)).at,
                                  .column = arena_copy(in->arena, pg_get(&keys, i, 2)).at,
+                                 .quoted = arena_copy(in->arena, pg_get(&keys, i, 8)).at,
                                  .on_delete = *pg_get(&keys, i, 3).at,
                                  .has_index = pg_get_bool(&keys, i, 4),
                                  .may_read = pg_get_bool(&keys, i, 5),
                                  .is_plain = pg_get_bool(&keys, i, 6)};
         if (!pg_is_null(&keys, i, 7))
             t->condition = arena_copy(in->arena, pg_get(&keys, i, 7)).at;
-        if (!t->schema || !t->table || !t->column)
+        if (!t->schema || !t->table || !t->column || !t->quoted)
             return why_set(in->why, ERR_MEMORY, "no memory for the tables");
     }
     for (size_t i = 0; i < in->table_count; i++)
@@ -257,10 +259,10 @@ static void print_table(const struct init_table *t)
     if (t->rows < 0)
         printf("  not counted: this role may not read it");
     else
-        printf("  %lld rows%s of %lld users", (long long)t->rows, t->rows == INIT_COUNT_MOST ? " at least" : "",
-               (long long)t->users);
+        printf("  %lld row%s%s of %lld user%s", (long long)t->rows, t->rows == 1 ? "" : "s",
+               t->rows == INIT_COUNT_MOST ? " at least" : "", (long long)t->users, t->users == 1 ? "" : "s");
     if (!t->has_index)
-        printf(", no index: CREATE INDEX CONCURRENTLY ON %s.%s (%s)", t->schema, t->table, t->column);
+        printf(", no index: CREATE INDEX CONCURRENTLY ON %s", t->quoted);
     if (t->is_everyones && t->condition)
         printf("\n    every user has one, so nobody would be an orphan; if these tell who finished:"
                " %s where %s",

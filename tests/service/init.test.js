@@ -103,7 +103,7 @@ describe('from an empty folder', () => {
       const text = fs.readFileSync(path.join(folder, name), 'utf8');
       for (const secret of [key, password, canaryPassword]) assert.ok(!text.includes(secret), name);
     }
-    assert.match(url, /^postgresql:\/\/reclaim:[\w-]{32}@127\.0\.0\.1:\d+\//);
+    assert.match(url, /^postgresql:\/\/reclaim:[\w-]{43}@127\.0\.0\.1:\d+\//);
   });
 
   it('the role has what the documentation says, and no more', async () => {
@@ -337,7 +337,7 @@ describe('what is in the way is said with what to do', () => {
     const done = await init(folder, ['--yes', '--files-only', '--role', 'reclaim_hosted', '--supabase', `http://127.0.0.1:${provider.port}`, '--database-url', hosted]);
     assert.equal(done.code, 0, done.stdout + done.stderr);
     assert.match(done.stdout, /Supabase, hosted/);
-    assert.match(secretsIn(folder)[1], /^postgresql:\/\/reclaim_hosted\.abcdefghij:[\w-]{32}@aws-0-eu-central-1\.pooler\.supabase\.com:/);
+    assert.match(secretsIn(folder)[1], /^postgresql:\/\/reclaim_hosted\.abcdefghij:[\w-]{43}@aws-0-eu-central-1\.pooler\.supabase\.com:/);
     assert.deepEqual(await there.query(`select from pg_roles where rolname like 'reclaim_hosted%'`), []);
     await there.query('drop role "postgres.abcdefghij"');
   });
@@ -351,7 +351,8 @@ describe('what is in the way is said with what to do', () => {
     const folder = temporaryDirectory(t);
     const done = await init(folder, ['--yes', '--files-only', '--same-role', '--database-url', urlOf(there)]);
     assert.equal(done.code, 0, done.stdout + done.stderr);
-    assert.match(done.stdout, /profiles\.id +1 rows of 1 users\n +every user has one, so nobody would be an orphan; if these tell who finished: profiles\.id where onboarded_at is not null/);
+    assert.match(done.stdout, /profiles\.id +1 row of 1 user\n +every user has one, so nobody would be an orphan; if these tell who finished: profiles\.id where onboarded_at is not null/);
+    await there.query(/no index: (CREATE INDEX CONCURRENTLY ON .*)/.exec(done.stdout)[1]); // as it is printed
     assert.equal(setting(folder, 'RECLAIM_OWNERSHIP'), 'profiles.id');
     const again = await init(folder, ['--yes', '--force', '--same-role', '--ownership', 'profiles.id where onboarded_at is not null', '--database-url', urlOf(there)]);
     assert.equal(again.code, 0, again.stdout + again.stderr);
