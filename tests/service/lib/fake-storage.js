@@ -2,9 +2,8 @@
 // letters of either case and _ and % as SQL's ILIKE does, and most errors are a 400 with the status in its body.
 
 import { randomUUID } from 'node:crypto';
-import http from 'node:http';
 
-import { stageOf } from './stage.js';
+import { listenLocally } from './local-http.js';
 
 const userOf = (path) => /^[0-9a-f-]{36}(?=\/)/.exec(path)?.[0];
 const pattern = (prefix) =>
@@ -22,16 +21,8 @@ export class FakeStorage {
 
   static async start(scope) {
     const fake = new FakeStorage();
-    fake.server = http.createServer((request, response) => fake.#take(request, response));
-    fake.server.on('clientError', (fault, socket) => socket.destroy());
-    await new Promise((resolve) => fake.server.listen(0, '127.0.0.1', resolve));
-    stageOf(scope).after(() => fake.end());
+    fake.server = await listenLocally(scope, (request, response) => fake.#take(request, response));
     return fake;
-  }
-
-  async end() {
-    this.server.closeAllConnections();
-    await new Promise((resolve) => this.server.close(resolve));
   }
 
   get env() {

@@ -1,8 +1,6 @@
 // A switch that replies late, not at all, or with invalid data, which Kamailio rarely does.
 
-import http from 'node:http';
-
-import { stageOf } from './stage.js';
+import { listenLocally } from './local-http.js';
 
 const nonsense = {
   html: [200, '<html>It works!</html>'],
@@ -28,16 +26,8 @@ export class FakeSwitch {
 
   static async start(scope) {
     const fake = new FakeSwitch();
-    fake.server = http.createServer((request, response) => fake.#take(request, response));
-    fake.server.on('clientError', (fault, socket) => socket.destroy());
-    await new Promise((resolve) => fake.server.listen(0, '127.0.0.1', resolve));
-    stageOf(scope).after(() => fake.end());
+    fake.server = await listenLocally(scope, (request, response) => fake.#take(request, response));
     return fake;
-  }
-
-  async end() {
-    this.server.closeAllConnections();
-    await new Promise((resolve) => this.server.close(resolve));
   }
 
   get env() {
