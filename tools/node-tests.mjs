@@ -2,16 +2,12 @@
 // whose set-up fails is ended at once. Files that contain "// takes long" are started first, so that none of them is still
 // running when the others have ended. A file that contains "// runs alone" runs after the others.
 //
-// Only with CI=true a failed file is run once more, alone: if it passes then, its tests count as passed, and the file
-// is listed as flaky.
-//
 // usage: node tools/node-tests.mjs LOG TALLY [--name PATTERN] FILE...
 //
-// Writes all output to LOG, and the output of each file to a directory named as LOG without its suffix, that of a first
-// failure as NAME.first.log. Writes "PASSED FAILED" to TALLY, followed by a line "flaky: FILE (TESTS)" for each flaky
-// file.
+// Writes all output to LOG, and the output of each file to a directory named as LOG without its suffix. Writes
+// "PASSED FAILED" to TALLY.
 import { spawn } from 'node:child_process';
-import { appendFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
@@ -21,7 +17,6 @@ const [log, tally, ...rest] = process.argv.slice(2);
 const pattern = rest[0] === '--name' ? ['--test-name-pattern', rest.splice(0, 2)[1]] : [];
 const together = Number(process.env.FILES_TOGETHER ?? 5);
 const seconds = process.env.FILE_SECONDS ?? '300';
-const secondRun = process.env.CI === 'true';
 const logs = log.replace(/\.log$/, '');
 const reporter = join(dirname(fileURLToPath(import.meta.url)), 'reporter.mjs');
 
@@ -56,15 +51,6 @@ class TestFile {
     else if (code !== 0 && this.failed.length === 0) this.#addFailure(`exit ${code}`);
     appendFileSync(log, `=== ${this.path}, ${this.took.toFixed(1)} s\n${this.shown}${read(output)}\n`);
     process.stdout.write(this.shown);
-  }
-
-  async again() {
-    process.stdout.write(`--- once more, alone: ${this.path}\n`);
-    const { failed } = this;
-    renameSync(this.#kept('log'), this.#kept('first.log'));
-    appendFileSync(this.#kept('first.log'), this.shown);
-    await this.run();
-    if (this.failed.length === 0) this.flaky = `flaky: ${this.path} (${failed.join('; ')})`;
   }
 
   #kept(ending) {
@@ -130,12 +116,10 @@ const files = rest.map((path) => new TestFile(path));
 const beside = files.filter(({ alone }) => !alone);
 await runAll([...beside.filter(({ long }) => long), ...beside.filter(({ long }) => !long)], together);
 await runAll(files.filter(({ alone }) => alone), 1);
-if (secondRun) for (const file of files.filter(({ failed }) => failed.length)) await file.again();
 
 const sum = (what) => files.reduce((total, file) => total + what(file), 0);
 const failed = sum((file) => file.failed.length);
-const flaky = files.flatMap((file) => file.flaky ?? []);
-writeFileSync(tally, [`${sum((file) => file.passed)} ${failed}`, ...flaky, ''].join('\n'));
+writeFileSync(tally, `${sum((file) => file.passed)} ${failed}\n`);
 const slowest = [...files].sort((a, b) => b.took - a.took).slice(0, 10);
 appendFileSync(log, `=== the slowest\n${slowest.map(({ path, took }) => `${took.toFixed(1).padStart(7)} s  ${path}\n`).join('')}`);
 process.exitCode = failed ? 1 : 0;

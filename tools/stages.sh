@@ -93,15 +93,9 @@ on_exit() {
 
 # --- the stages: each sets passed and failed ---
 
-# A test that fails once fails the run. Only with CI=true is a failing file or program run once more, alone.
-may_run_again() { [[ ${CI:-} == true ]]; }
-
-# Reads "PASSED FAILED" and the lines about flaky files from the tally of a runner. A runner with another exit code than
-# 0 counts as failed, whatever its tally.
+# Reads "PASSED FAILED" from the tally of a runner. A runner with another exit code than 0 counts as failed, whatever its tally.
 count() { # EXIT-CODE
-    local lines=()
-    [[ ! -s $tally ]] || { read -r passed failed <"$tally" && mapfile -t lines < <(tail -n +2 "$tally"); }
-    flaky+=(${lines[@]+"${lines[@]}"})
+    [[ ! -s $tally ]] || read -r passed failed <"$tally"
     if [[ $1 -ne 0 && $failed -eq 0 ]]; then
         failed=1
         say "exit $1; the end of $log:"
@@ -130,21 +124,15 @@ stage_lint() {
 }
 
 meson_tests() { # BUILD SUITE [PATTERN]
-    local code=0 logs=build/$1/meson-logs names again
+    local code=0 logs=build/$1/meson-logs names
     local how=(-C "build/$1" --no-rebuild --suite "$2")
     mapfile -t names < <(meson test "${how[@]}" --list 2>/dev/null | sed -n 's|^.* / ||p' | grep -F -- "${3:-}")
     [[ ${#names[@]} -gt 0 ]] || return 0
-    rm -f "$logs/$stage.json" "$logs/$stage-again.json"
+    rm -f "$logs/$stage.json"
     how+=(-t 5)
     beside_postgres meson test "${how[@]}" --num-processes 4 --logbase "$stage" "${names[@]}" >"$log" 2>&1 || code=$?
-    mapfile -t again < <(tools/tally.py failed "$logs/$stage.json" 2> >(tee "build/logs/$stage.first.log" >&2))
-    if [[ ${#again[@]} -gt 0 ]] && may_run_again; then
-        say "once more, alone: ${again[*]}"
-        code=0
-        beside_postgres meson test "${how[@]}" --num-processes 1 --logbase "$stage-again" "${again[@]}" >>"$log" 2>&1 || code=$?
-        tools/tally.py failed "$logs/$stage-again.json" >/dev/null
-    fi
-    tools/tally.py sum "$tally" "$logs/$stage.json" "$logs/$stage-again.json"
+    tools/tally.py failed "$logs/$stage.json" >/dev/null
+    tools/tally.py sum "$tally" "$logs/$stage.json"
     count $code
 }
 
@@ -209,15 +197,7 @@ smoke() {
     RECLAIM_PROGRAM=$PWD/build/release/src/reclaim-bench BENCH_TOOLS=$PWD/build/release/bench beside_postgres node bench/run.js --smoke
 }
 
-stage_bench() {
-    count_one benchmarks smoke
-    [[ $failed -gt 0 ]] && may_run_again || return 0
-    mv "$log" "${log%.log}.first.log"
-    say "once more: benchmarks"
-    failed=0
-    count_one benchmarks smoke
-    [[ $failed -gt 0 ]] || flaky+=("flaky: bench/run.js --smoke")
-}
+stage_bench() { count_one benchmarks smoke; }
 
 stage_canary() { count_one canary limited bash tests/canary.sh "$RECLAIM_TEST_LOGS"; }
 
@@ -308,7 +288,7 @@ choose() { # PART
 }
 
 run_stages() { # PART|all [PATTERN]
-    local part=$1 stage chosen total_passed=0 total_failed=0 summary=() flaky=() stage_lock
+    local part=$1 stage chosen total_passed=0 total_failed=0 summary=() stage_lock
     shift
     [[ $part == all || -n ${about[$part]:-} ]] || die "there is no part '$part' of the tests; see ./dev help"
     mapfile -t chosen < <(choose "$part")
@@ -333,6 +313,6 @@ run_stages() { # PART|all [PATTERN]
     done
     printf '\n'
     slowest "${chosen[@]}"
-    printf '%s\n' "${summary[@]}" ${flaky[@]+"" "${flaky[@]}"} "" "$total_passed passed, $total_failed failed"
+    printf '%s\n' "${summary[@]}" "" "$total_passed passed, $total_failed failed"
     [[ $total_failed -eq 0 ]]
 }

@@ -2,11 +2,10 @@
 """Counts the tests inside unit-test programs, and prints those that failed.
 
 usage: tally.py failed TESTLOG.json                  prints the names of programs with failures, and the failures
-       tally.py sum TALLY TESTLOG.json AGAIN.json     counts; for a program in both, AGAIN.json is used
+       tally.py sum TALLY TESTLOG.json                counts
 
-TESTLOG.json is written by `meson test` for cmocka programs; AGAIN.json may be missing. Writes "PASSED FAILED" to TALLY,
-followed by a line "flaky: PROGRAM (TESTS)" for each program that passed only the second time. A program with an error at
-exit counts as one failure even if all its tests passed: sanitizers report at exit.
+TESTLOG.json is written by `meson test` for cmocka programs. Writes "PASSED FAILED" to TALLY. A program with an error at exit
+counts as one failure even if all its tests passed: sanitizers report at exit.
 """
 
 import json
@@ -70,19 +69,10 @@ def failed(log):
             print(short_name(program))
 
 
-def total(tally, log, again):
-    second = {program["name"]: judge(program) for program in programs(again)}
-    passed, bad, flaky = 0, 0, []
-    for program in programs(log):
-        name = program["name"]
-        good, wrong = judge(program)
-        if wrong and name in second:
-            first, (good, wrong) = wrong, second[name]
-            if not wrong:
-                flaky.append(f"flaky: {short_name(program)} ({'; '.join(first)})\n")
-        passed, bad = passed + good, bad + len(wrong)
+def total(tally, log):
+    judged = [judge(program) for program in programs(log)]
     if log.exists():
-        tally.write_text("".join([f"{passed} {bad}\n", *flaky]))
+        tally.write_text(f"{sum(good for good, _ in judged)} {sum(len(wrong) for _, wrong in judged)}\n")
 
 
 def main(verb, *paths):

@@ -15,18 +15,17 @@ const tools = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../
 const head = "import { it } from 'node:test'; import fs from 'node:fs'; import assert from 'node:assert/strict';\n";
 const fine = "it('is fine', () => {});\n";
 
-/** Runs files of these contents; what was shown, the exit code, the counts, the notes, and where logs are. */
-function runFiles(t, contents, { seconds = 60, ci = '' } = {}) {
+/** Runs files of these contents; what was shown, the exit code, the counts, and where files are. */
+function runFiles(t, contents, { seconds = 60 } = {}) {
   const home = temporaryDirectory(stageOf(t));
   const at = (name) => path.join(home, name);
   const files = Object.entries(contents).map(([name, text]) => {
     fs.writeFileSync(at(`${name}.test.mjs`), head + text.replaceAll('HOME', home));
     return at(`${name}.test.mjs`);
   });
-  const env = { ...process.env, FILE_SECONDS: String(seconds), CI: ci };
+  const env = { ...process.env, FILE_SECONDS: String(seconds), CI: 'true' };
   const { status, stdout, stderr } = spawnSync(process.execPath, [path.join(tools, 'node-tests.mjs'), at('run.log'), at('tally'), ...files], { env, encoding: 'utf8' });
-  const [counts, ...notes] = fs.readFileSync(at('tally'), 'utf8').trimEnd().split('\n');
-  return { status, shown: stdout + stderr, counts, notes, at, log: (name) => fs.readFileSync(at(`run/${name}`), 'utf8') };
+  return { status, shown: stdout + stderr, counts: fs.readFileSync(at('tally'), 'utf8').trimEnd(), at };
 }
 
 const failsOnce = "it('fails once', () => { fs.appendFileSync('HOME/runs', 'x'); if (fs.readFileSync('HOME/runs', 'utf8') === 'x') assert.fail('the first time'); });\n";
@@ -54,29 +53,16 @@ function isRunning(pid) {
 
 describe('files of tests', () => {
   it('pass when all of their tests do', (t) => {
-    const { status, counts, notes } = runFiles(t, { one: fine + fine, two: fine });
-    assert.deepEqual([status, counts, notes], [0, '3 0', []]);
+    const { status, counts } = runFiles(t, { one: fine + fine, two: fine });
+    assert.deepEqual([status, counts], [0, '3 0']);
   });
 
   it('fail the run when a test fails, and are not run again', (t) => {
-    const { status, counts, notes, shown, at } = runFiles(t, { good: fine, flaky: fine + failsOnce });
-    assert.deepEqual([status, counts, notes], [1, '2 1', []]);
+    const { status, counts, shown, at } = runFiles(t, { good: fine, flaky: fine + failsOnce });
+    assert.deepEqual([status, counts], [1, '2 1']);
     assert.match(shown, /failed: fails once/);
     assert.match(shown, /the first time/);
     assert.equal(fs.readFileSync(at('runs'), 'utf8'), 'x');
-  });
-
-  it('pass with CI=true when the second run passes, and are listed as flaky', (t) => {
-    const { status, counts, notes, log } = runFiles(t, { good: fine, flaky: fine + failsOnce }, { ci: 'true' });
-    assert.deepEqual([status, counts], [0, '3 0']);
-    assert.equal(notes.length, 1);
-    assert.match(notes[0], /^flaky: .*flaky\.test\.mjs \(fails once\)$/);
-    assert.match(log('flaky.first.log'), /the first time/);
-  });
-
-  it('fail the run with CI=true when a test fails both times', (t) => {
-    const { status, counts, notes } = runFiles(t, { good: fine, bad: `${fine}it('is wrong', () => assert.fail('always'));` }, { ci: 'true' });
-    assert.deepEqual([status, counts, notes], [1, '2 1', []]);
   });
 
   it('end at once, with what they started, when their set-up fails', (t) => {
@@ -120,15 +106,14 @@ const program = (name, result, ...ends) => ({
 });
 
 describe('programs of unit tests', () => {
-  function sum(t, first, second) {
+  function sum(t, log) {
     const home = temporaryDirectory(stageOf(t));
     const at = (name) => path.join(home, name);
     const lines = (all) => all.map((one) => JSON.stringify(one)).join('\n');
-    fs.writeFileSync(at('first.json'), lines(first));
-    if (second) fs.writeFileSync(at('second.json'), lines(second));
+    fs.writeFileSync(at('log.json'), lines(log));
     const tally = (...args) => spawnSync(path.join(tools, 'tally.py'), args, { encoding: 'utf8' });
-    const failed = tally('failed', at('first.json')).stdout.split('\n').filter(Boolean);
-    assert.equal(tally('sum', at('tally'), at('first.json'), at('second.json')).status, 0);
+    const failed = tally('failed', at('log.json')).stdout.split('\n').filter(Boolean);
+    assert.equal(tally('sum', at('tally'), at('log.json')).status, 0);
     return { failed, told: fs.readFileSync(at('tally'), 'utf8') };
   }
 
@@ -142,15 +127,10 @@ describe('programs of unit tests', () => {
     assert.equal(sum(t, [program('base/a', 'FAIL', 'OK')]).told, '1 1\n');
   });
 
-  it('are listed as flaky when the second run passed', (t) => {
-    const first = [program('base/a', 'FAIL', 'OK', 'FAILED'), program('base/b', 'FAIL', 'FAILED')];
-    const { told } = sum(t, first, [program('base/a', 'OK', 'OK', 'OK'), program('base/b', 'FAIL', 'FAILED')]);
-    assert.equal(told, '2 1\nflaky: base/a (test_1)\n');
-  });
 });
 
 /** Runs one of the stages' functions in bash, in a folder of its own, after `stubs` have taken the place of the commands that it would run. */
-function runStage(t, call, stubs, ci) {
+function runStage(t, call, stubs) {
   const home = temporaryDirectory(stageOf(t));
   fs.symlinkSync(tools, path.join(home, 'tools'));
   fs.mkdirSync(path.join(home, 'build/logs'), { recursive: true });
@@ -159,10 +139,10 @@ function runStage(t, call, stubs, ci) {
     . tools/stages.sh
     runs=0
     ${stubs}
-    flaky=() passed=0 failed=0 stage=unit log=build/logs/unit.log tally=build/logs/unit.tally
+    passed=0 failed=0 stage=unit log=build/logs/unit.log tally=build/logs/unit.tally
     ${call}
-    printf '%s\n' "runs $runs" "$passed passed, $failed failed" "\${flaky[@]}" >result`;
-  const { status, stderr } = spawnSync('bash', ['-c', script], { cwd: home, env: { ...process.env, CI: ci }, encoding: 'utf8' });
+    printf '%s\n' "runs $runs" "$passed passed, $failed failed" >result`;
+  const { status, stderr } = spawnSync('bash', ['-c', script], { cwd: home, env: { ...process.env, CI: 'true' }, encoding: 'utf8' });
   assert.equal(status, 0, stderr);
   return fs.readFileSync(path.join(home, 'result'), 'utf8').trimEnd().split('\n').filter(Boolean);
 }
@@ -178,35 +158,23 @@ describe('stages of ./dev test', () => {
         while [[ $1 != --logbase ]]; do shift; done
         logbase=$2
         mkdir -p build/asan/meson-logs
-        if [[ $logbase == *-again ]]; then
-            cat >build/asan/meson-logs/$logbase.json <<<'${json(program('base/b', 'OK', 'OK'))}'
-        else
-            cat >build/asan/meson-logs/$logbase.json <<<'${json(good, program('base/b', 'FAIL', 'FAILED'))}'
-            return 1
-        fi
+        cat >build/asan/meson-logs/$logbase.json <<<'${json(good, program('base/b', 'FAIL', 'FAILED'))}'
+        return 1
     }`;
 
   it('fail when a program of unit tests fails, and do not run it again', (t) => {
-    assert.deepEqual(runStage(t, 'meson_tests asan reclaim', meson, ''), ['runs 1', '1 passed, 1 failed']);
-  });
-
-  it('run a failing program of unit tests once more with CI=true, and list it as flaky', (t) => {
-    assert.deepEqual(runStage(t, 'meson_tests asan reclaim', meson, 'true'), ['runs 2', '2 passed, 0 failed', 'flaky: base/b (test_0)']);
+    assert.deepEqual(runStage(t, 'meson_tests asan reclaim', meson), ['runs 1', '1 passed, 1 failed']);
   });
 
   it('end and name the processes that a test left running', (t) => {
     const left = 'TEST_RUN=$run_id command sleep 600 & left=$!; sleep() { :; }';
     const ends = 'end_left_over >named && failed=9; grep -q "^ *$left sleep 600 $" named; wait $left || passed=$?';
-    assert.deepEqual(runStage(t, ends, left, ''), ['runs 0', '137 passed, 0 failed']);
+    assert.deepEqual(runStage(t, ends, left), ['runs 0', '137 passed, 0 failed']);
   });
 
   const smoke = 'smoke() { runs=$((runs + 1)); echo "run $runs"; [[ $runs -gt 1 ]]; }';
 
   it('fail when a benchmark fails, and do not run it again', (t) => {
-    assert.deepEqual(runStage(t, 'stage_bench', smoke, ''), ['runs 1', '0 passed, 1 failed']);
-  });
-
-  it('run failing benchmarks once more with CI=true, and list them as flaky', (t) => {
-    assert.deepEqual(runStage(t, 'stage_bench', smoke, 'true'), ['runs 2', '1 passed, 0 failed', 'flaky: bench/run.js --smoke']);
+    assert.deepEqual(runStage(t, 'stage_bench', smoke), ['runs 1', '0 passed, 1 failed']);
   });
 });
