@@ -197,7 +197,7 @@ static bool comes_first(const struct init_table *a, const struct init_table *b)
     return a->users != b->users ? a->users > b->users : a < b;
 }
 
-/* Any row counts, unless somebody says otherwise: who is taken for an orphan may be deleted. */
+/* Every row counts unless a condition is given: a user without one counts as an orphan, which may be deleted. */
 static void propose(const struct init *in, struct buf *out, size_t *ret_left)
 {
     size_t usable = 0, used = 0;

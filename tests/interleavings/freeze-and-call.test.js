@@ -2,12 +2,9 @@
 
 import { after, before } from 'node:test';
 
-import { begin } from '../service/lib/calls.js';
-import { freeze } from '../service/lib/customers.js';
 import { Stage } from '../service/lib/stage.js';
-import { calling, freezing, newCustomer, noCallLivesOn } from './lib/freezing.js';
+import { calling, freezeWhileRinging, freezing, justFreezing, newCustomer, noCallLivesOn, ringing } from './lib/freezing.js';
 import { race, world } from './lib/race.js';
-import { brief, requests } from './lib/sessions.js';
 
 const stage = new Stage();
 let place;
@@ -15,9 +12,6 @@ before(async () => {
   place = await world(stage, ['admin', 'switch']);
 });
 after(() => stage.end());
-
-const ringing = requests({ ring: async (server, { customer }) => brief(await begin(server, customer)) });
-const justFreezing = requests({ freeze: async (server, { customer }) => brief(await freeze(server, customer.id)) });
 
 race('a freeze, and a call that another program sets up in a transaction of its own', () => place, {
   setUp: newCustomer,
@@ -59,29 +53,7 @@ race('a freeze, and a call that another program sets up in a transaction of its 
   `,
 });
 
-race('a freeze that has the customer, and a call that another instance is asked for', () => place, {
-  setUp: newCustomer,
-  sessions: { admin: justFreezing, switch: ringing },
-  stop: { step: 'go', in: 'freeze', session: 'admin', before: 'update on reclaim.customer_customers', row: ({ customer }) => customer.id },
-  promise: noCallLivesOn,
-  transcripts: `
-    ring         201 dialing
-    freeze       waits for stop
-    go
-    freeze       200 frozen
-
-    freeze       waits for stop
-    ring         waits for admin
-    go
-    freeze       200 frozen
-    ring         403 DELETION_SCHEDULED
-
-    freeze       waits for stop
-    go
-    freeze       200 frozen
-    ring         403 DELETION_SCHEDULED
-  `,
-});
+race('a freeze that has the customer, and a call that another instance is asked for', () => place, { setUp: newCustomer, ...freezeWhileRinging('switch') });
 
 race('a customer that calls again and again cannot keep its freeze waiting', () => place, {
   setUp: newCustomer,

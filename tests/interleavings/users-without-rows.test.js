@@ -4,14 +4,13 @@
 import assert from 'node:assert/strict';
 import { after, before } from 'node:test';
 
-import { begin } from '../service/lib/calls.js';
 import { isThere, requestCode, validate } from '../service/lib/cleanup.js';
-import { customerAddress, freeze, rowOf } from '../service/lib/customers.js';
+import { customerAddress, rowOf } from '../service/lib/customers.js';
 import { addUser } from '../service/lib/people.js';
 import { Stage } from '../service/lib/stage.js';
-import { calling, freezing, noCallLivesOn } from './lib/freezing.js';
+import { calling, freezeWhileRinging, freezing, justFreezing, noCallLivesOn } from './lib/freezing.js';
 import { race, world } from './lib/race.js';
-import { brief, requests, sql } from './lib/sessions.js';
+import { requests, sql } from './lib/sessions.js';
 
 const stage = new Stage();
 let place;
@@ -42,32 +41,7 @@ race('a freeze, and a call that another program sets up in a transaction of its 
   `,
 });
 
-race('a freeze that has made the row, and a call that another instance is asked for', () => place, {
-  setUp: newUser,
-  sessions: {
-    admin: requests({ freeze: async (server, { customer }) => brief(await freeze(server, customer.id)) }),
-    other: requests({ ring: async (server, { customer }) => brief(await begin(server, customer)) }),
-  },
-  stop: { step: 'go', in: 'freeze', session: 'admin', before: 'update on reclaim.customer_customers', row: ({ customer }) => customer.id },
-  promise: noCallLivesOn,
-  transcripts: `
-    ring         201 dialing
-    freeze       waits for stop
-    go
-    freeze       200 frozen
-
-    freeze       waits for stop
-    ring         waits for admin
-    go
-    freeze       200 frozen
-    ring         403 DELETION_SCHEDULED
-
-    freeze       waits for stop
-    go
-    freeze       200 frozen
-    ring         403 DELETION_SCHEDULED
-  `,
-});
+race('a freeze that has made the row, and a call that another instance is asked for', () => place, { setUp: newUser, ...freezeWhileRinging('other') });
 
 race('a frozen row that a program inserts, which takes no turn, and a call', () => place, {
   setUp: newUser,
@@ -120,7 +94,7 @@ race('a code is typed while an administrator freezes its user', () => place, {
   setUp: withCode,
   sessions: {
     other: requests({ type }),
-    admin: requests({ freeze: async (server, { customer }) => brief(await freeze(server, customer.id)) }),
+    admin: justFreezing,
   },
   stop: { step: 'go', in: 'type', session: 'other', before: 'delete on auth.users', row: ({ customer }) => customer.id },
   promise: oneOfBoth,
@@ -146,7 +120,7 @@ race('a code is typed while a freeze has the user', () => place, {
   setUp: withCode,
   sessions: {
     other: requests({ type }),
-    admin: requests({ freeze: async (server, { customer }) => brief(await freeze(server, customer.id)) }),
+    admin: justFreezing,
   },
   stop: { step: 'go', in: 'freeze', session: 'admin', before: 'update on reclaim.customer_customers', row: ({ customer }) => customer.id },
   promise: oneOfBoth,

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 
-import { rowsOf } from '../../service/lib/calls.js';
+import { begin, rowsOf } from '../../service/lib/calls.js';
 import { addCustomer, freeze, frozenEverywhere } from '../../service/lib/customers.js';
 import { until } from '../../service/lib/stage.js';
 import { brief, requests, sql } from './sessions.js';
@@ -24,6 +24,9 @@ export const freezing = requests({
   },
 });
 
+export const justFreezing = requests({ freeze: async (server, { customer }) => brief(await freeze(server, customer.id)) });
+export const ringing = requests({ ring: async (server, { customer }) => brief(await begin(server, customer)) });
+
 /** No call of a frozen customer is alive without an item of work that ends it, and in the end none is alive. */
 export async function noCallLivesOn({ db }, { customer }) {
   const forgotten = await db.query(
@@ -39,3 +42,27 @@ export async function noCallLivesOn({ db }, { customer }) {
   });
   for (const { hangup_reason: reason } of calls) assert.equal(reason, 'account_frozen');
 }
+
+/** A freeze that is about to write the customer's row, and a call that the instance of this name is asked for. */
+export const freezeWhileRinging = (instance) => ({
+  sessions: { admin: justFreezing, [instance]: ringing },
+  stop: { step: 'go', in: 'freeze', session: 'admin', before: 'update on reclaim.customer_customers', row: ({ customer }) => customer.id },
+  promise: noCallLivesOn,
+  transcripts: `
+    ring         201 dialing
+    freeze       waits for stop
+    go
+    freeze       200 frozen
+
+    freeze       waits for stop
+    ring         waits for admin
+    go
+    freeze       200 frozen
+    ring         403 DELETION_SCHEDULED
+
+    freeze       waits for stop
+    go
+    freeze       200 frozen
+    ring         403 DELETION_SCHEDULED
+  `,
+});
