@@ -19,7 +19,7 @@
 struct init_table {
     const char *schema, *table, *column;
     const char *quoted; /* SCHEMA.TABLE (COLUMN), as SQL has them */
-    char on_delete; /* as in pg_constraint.confdeltype */
+    char on_delete;     /* as in pg_constraint.confdeltype */
     bool has_index, may_read;
     bool is_plain;         /* its names can stand in RECLAIM_OWNERSHIP */
     int64_t rows, users;   /* -1: could not be counted */

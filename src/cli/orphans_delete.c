@@ -124,12 +124,15 @@ static enum err purge_page(struct command_context *c, struct operator_deletion *
     for (int i = 0; i < count; i++)
         if (str_copy(pg_get(page, i, 0), ids[i], sizeof ids[i]))
             return why_set(&c->why, ERR_FULL, "an id does not fit its buffer");
-    for (int i = 0; i < count; i++) {
-        enum err e = purge_one(c, in, ids[i], p);
-        if (e)
-            return e;
-        draw(p);
+    enum err e = OK;
+    for (int i = 0; !e && i < count; i++) {
+        e = purge_one(c, in, ids[i], p);
+        if (!e)
+            draw(p);
     }
+    in->user_id = NULL; /* it was one of these */
+    if (e)
+        return e;
     return count ? str_copy(str_of(ids[count - 1]), last, 37) : OK;
 }
 

@@ -1,5 +1,7 @@
 #include "console/rates.h"
 
+#include <assert.h>
+
 void rates_init(struct rates *r)
 {
     pthread_mutex_init(&r->lock, NULL);
@@ -27,6 +29,7 @@ uint64_t rates_sum(struct rates *r, size_t samples)
 
 void rates_write(struct rates *r, size_t count, size_t samples_each, struct json_writer *w)
 {
+    assert(samples_each > 0 && count * samples_each <= RATES_SAMPLES);
     json_open(w, '{');
     json_key(w, "step_seconds");
     json_i64(w, (int64_t)(samples_each * RATES_SAMPLE_S));

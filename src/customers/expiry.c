@@ -18,7 +18,7 @@
 #define BATCH_NS (60 * NS_PER_S)
 #define CONFLICTS_MAX 5
 #define ARRAY_BYTES ((size_t)BATCH * (LAST_MAIL_SEALED_MAX + 8))
-#define CLOCKS_DIFFER_S (5 * 60)
+#define CLOCKS_DIFFER_S 300
 #define BRAKE_SHARE 20 /* one in so many: 5 % */
 
 METRIC_COUNTER(expired, "reclaim_customers_expired_total", "Customers deleted after their grace period.");

@@ -68,7 +68,7 @@ static bool read_body(struct unregistration *u)
 {
 #define PROOF(field)                                                                                                   \
     {                                                                                                                  \
-        .name = field, .refuses_null = true, .code = "INVALID_BODY",                                                   \
+        .name = (field), .refuses_null = true, .code = "INVALID_BODY",                                                 \
         .message = "password, confirmation_phrase and code are strings."                                               \
     }
     static const struct field password = PROOF("password"), phrase = PROOF("confirmation_phrase"), code = PROOF("code");

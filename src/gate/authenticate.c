@@ -12,7 +12,7 @@
 
 #define ASK_NS (800 * NS_PER_MS)    /* callers of the gate wait: better a 503 than a long silence */
 #define UNWATCHED_NS (2 * NS_PER_S) /* of an entry whose user can be removed without the gates being told */
-#define AFTER_HOLD_US (7 * 86400 * INT64_C(1000000))
+#define AFTER_HOLD_US (INT64_C(7) * 86400 * 1000000)
 
 struct authenticator {
     const struct digest *key_hasher;

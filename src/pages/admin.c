@@ -8,7 +8,7 @@
 #include "credentials/jwt.h"
 #include "pages/routes.h"
 
-#define SESSION_LIFE_S (12 * 3600)
+#define SESSION_LIFE_S (INT64_C(12) * 3600)
 #define NOTICE_LIFE_S 60
 #define UNDO_LIFE_S 900
 #define SIGN_IN "/admin/sign-in"

@@ -62,8 +62,8 @@ void page_keep(struct page *p, const char *name, json_t *state, int64_t life_s)
 {
     uint8_t box[STATE_MAX + SEAL_EXTRA];
     char value[sodium_base64_ENCODED_LEN(sizeof box, BASE64)], content[STATE_MAX];
-    AUTO(json)
-    json_t *root = json_pack("{s:I,s:o}", "until", (json_int_t)(clock_wall_us() / 1000000 + life_s), "state", state);
+    json_int_t until_s = clock_wall_us() / 1000000 + life_s;
+    AUTO(json) json_t *root = json_pack("{s:I,s:o}", "until", until_s, "state", state);
     size_t len = root ? json_dumpb(root, content, sizeof content, JSON_COMPACT) : 0;
     if (len == 0 || len > sizeof content)
         return; /* the next page begins again */

@@ -10,8 +10,8 @@ static void add_left(struct page *p, int64_t seconds, struct buf *out)
     static const struct {
         int64_t below, unit;
         enum text words;
-    } units[] = {{90 * 60, 60, TEXT_PAGE_ABOUT_MINUTES},
-                 {48 * 3600, 3600, TEXT_PAGE_ABOUT_HOURS},
+    } units[] = {{INT64_C(90) * 60, 60, TEXT_PAGE_ABOUT_MINUTES},
+                 {INT64_C(48) * 3600, 3600, TEXT_PAGE_ABOUT_HOURS},
                  {INT64_MAX, 86400, TEXT_PAGE_ABOUT_DAYS}};
     size_t at = 0;
     if (seconds <= PRECISE_S) {

@@ -13,7 +13,7 @@
 #define SCRIPT_MAX ((size_t)1 << 20)
 #define MARK "-- reclaim: in parts\n"
 #define END_MARK "\n-- reclaim: at the end\n"
-#define PART_LIMIT_NS (24 * 3600 * NS_PER_S)
+#define PART_LIMIT_NS (INT64_C(24) * 3600 * NS_PER_S)
 #define ASK_LIMIT_NS (60 * NS_PER_S)
 #define TELL_EVERY_NS (NS_PER_S / 2)
 

@@ -88,9 +88,11 @@ void flow_answer(struct flow *f)
     else if (outcome == CLEANUP_RATE_LIMITED)
         flow_write_limited(f);
     else
-        contract_refuse_as(f->rq, f->context->contract, (enum cleanup_error)outcome,
-                           f->context->contract->errors[outcome].status,
-                           f->blocked && outcome == CLEANUP_NOT_ORPHANED ? f->context->contract->blocked : NULL);
+        contract_refuse_as(
+            f->rq, f->context->contract, (enum cleanup_error)outcome,
+            /* cppcheck-suppress arrayIndexOutOfBoundsCond ; no outcome lies between errors and CODE_SENT */
+            f->context->contract->errors[outcome].status,
+            f->blocked && outcome == CLEANUP_NOT_ORPHANED ? f->context->contract->blocked : NULL);
     reply_send(f->rq, f->rq->reply.status);
 }
 

@@ -2,6 +2,7 @@
  *
  * Requests that come while others are under way share a transaction: two trips for all of them. None of them depends on
  * another. When the transaction fails, run_step.c runs each in one of its own. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ enum err request_codes(struct flow *const *flows, size_t count, struct pg *pg)
         deadline_ns = f->job.deadline_ns < deadline_ns ? f->job.deadline_ns : deadline_ns;
         lock_ms = candidate_lock_ms(f) < lock_ms ? candidate_lock_ms(f) : lock_ms;
     }
+    assert(count > 0 && count <= REQUESTS_MOST);
     bool denied = false;
     AUTO(tx) struct tx *tx = tx_begin(pg, deadline_ns);
     tx_wait_for_locks(tx, lock_ms);

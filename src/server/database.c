@@ -294,7 +294,7 @@ enum err database_users_are_customers(struct pg *pg, bool *ret, struct why *why)
 static enum err record_customers(struct pg *pg, bool users, struct why *why)
 {
     struct pg_call note = {.ask = &note_customers, .args = {pg_text(users ? "true" : "false")}};
-    bool was;
+    bool was = false;
     enum err e = database_users_are_customers(pg, &was, why);
     if (e || was == users)
         return e;

@@ -483,7 +483,7 @@ void template_fill_sentence(const struct reader *reader, enum text id, const jso
 void text_fill_sentence(const struct reader *reader, enum text id, const json_t *values, struct buf *out)
 {
     struct filling f = {.reader = reader, .out = out, .scopes = {values}};
-    AUTO(buf) struct buf plain = buf_new(64 * 1024);
+    AUTO(buf) struct buf plain = buf_new((size_t)64 * 1024);
     struct str text = sentence(reader->sentences, reader->language, id);
     for (const char *mark; (mark = memmem(text.at, text.len, "**", 2));) {
         buf_add(&plain, (struct str){text.at, (size_t)(mark - text.at)});

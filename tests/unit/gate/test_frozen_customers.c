@@ -263,7 +263,7 @@ static void the_freeze_is_read_with_its_date_and_who_made_it(void **state UNUSED
     assert_true(found.effective_us == UINT64_C(1924992000000000) && found.by_admin && found.held);
     (void)frozen_customers_find(frozen, frozen_customers_mark(frozen), id_number(76), clock_ns(), &found);
     assert_true((int64_t)found.effective_us - found.scheduled_us ==
-                30 * 86400 * INT64_C(1000000)); /* the usual grace */
+                INT64_C(30) * 86400 * 1000000); /* the usual grace */
     assert_false(found.by_admin || found.held);
     set_status("active", 75, 77);
     await_answer(77, FROZEN_NOT);

@@ -19,7 +19,7 @@ static struct request rq;
 
 static int begin(void **state UNUSED)
 {
-    rq = (struct request){.arena = arena_new(1024, 1024 * 1024)};
+    rq = (struct request){.arena = arena_new(1024, (size_t)1024 * 1024)};
     content_type = "application/x-www-form-urlencoded";
     return rq.arena ? 0 : -1;
 }

@@ -87,9 +87,10 @@ static void a_reset_time_is_when_there_is_room_again_rounded_up(void **state UNU
     struct ticket t = ticket_of(ADMISSION_REFUSED);
     t.tiers[0].wait_ns = 30 * NS_PER_S;
     for (int i = 0; i < 20; i++) { /* at different fractions of a second */
-        int64_t earliest_us = clock_wall_us() + 30 * 1000000;
+        int64_t earliest_us = clock_wall_us() + 30 * INT64_C(1000000);
         int64_t reset_s = reset_header(&t, 0);
-        assert_true(reset_s * 1000000 >= earliest_us && (reset_s - 1) * 1000000 < clock_wall_us() + 30 * 1000000);
+        assert_true(reset_s * 1000000 >= earliest_us &&
+                    (reset_s - 1) * 1000000 < clock_wall_us() + 30 * INT64_C(1000000));
         nanosleep(&(struct timespec){.tv_nsec = 53 * NS_PER_MS}, NULL);
     }
 }
@@ -100,10 +101,10 @@ static void a_reset_time_never_lies_in_the_past_when_the_answer_leaves(void **st
     t.tiers[0].wait_ns = 1;
     int64_t asked_us = clock_wall_us();
     assert_true(reset_header(&t, 0) * 1000000 > asked_us);
-    int64_t leaves_us = clock_wall_us() + 90 * 1000000;
+    int64_t leaves_us = clock_wall_us() + 90 * INT64_C(1000000);
     assert_true(reset_header(&t, 90 * NS_PER_S) * 1000000 >= leaves_us);
     struct ticket admitted = ticket_of(ADMISSION_GRANTED);
-    leaves_us = clock_wall_us() + 90 * 1000000;
+    leaves_us = clock_wall_us() + 90 * INT64_C(1000000);
     assert_true(reset_header(&admitted, 90 * NS_PER_S) * 1000000 >= leaves_us);
 }
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "../base/unit.h"
@@ -27,11 +28,15 @@ static double contrast(unsigned a, unsigned b)
 /* The value of a custom property in the style sheet. */
 static unsigned color_of(const char *css, const char *property)
 {
-    unsigned color = 0;
     const char *at = strstr(css, property);
     assert_non_null(at);
-    assert_int_equal(sscanf(at + strlen(property), ":#%6x;", &color), 1);
-    return color;
+    at += strlen(property);
+    assert_memory_equal(at, ":#", 2);
+    char *end;
+    unsigned long color = strtoul(at + 2, &end, 16);
+    assert_ptr_equal(end, at + 8);
+    assert_int_equal(*end, ';');
+    return (unsigned)color;
 }
 
 static void assert_readable(unsigned color)

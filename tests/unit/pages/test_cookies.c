@@ -36,7 +36,7 @@ static struct page page = {.rq = &rq, .pages = &pages};
 
 static int begin(void **state UNUSED)
 {
-    rq = (struct request){.arena = arena_new(4096, 1024 * 1024)};
+    rq = (struct request){.arena = arena_new(4096, (size_t)1024 * 1024)};
     pages = (struct pages){.seal_key = digest_sha256(STR("a key"))};
     *sent_name = '\0';
     set_cookie = NULL;
