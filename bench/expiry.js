@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 
 import { tableOf } from '../tests/service/lib/erasure.js';
 import { run } from '../tests/service/lib/reclaim.js';
-import { pause } from '../tests/service/lib/stage.js';
+import { pause, until } from '../tests/service/lib/stage.js';
 import { Metrics } from './lib/metrics.js';
 import { residentBytes } from './lib/process.js';
 import { start } from './lib/tool.js';
@@ -117,6 +117,7 @@ async function ours(scope, cluster, count, own) {
     watch(server, count, (metrics) => Math.min(...participants.map((name) => receipts(metrics, name)))),
   ]);
   const seconds = (erased.at(-1).at - began) / 1000;
+  await until('certificates', async () => (await numberOf(database, 'select count(*) from reclaim.erasures where completed_at is null')) === 0, 3_600_000);
   await server.stop();
   await check(database, count, own);
   const first = expired[0].at - ready;

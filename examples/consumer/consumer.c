@@ -1,8 +1,9 @@
 /* A service that follows Reclaim's events and applies each once: copy it, and put your own work where apply() is.
  *
- * Events come at least once and in order per customer, but a repeat may follow a newer event. So the last sequence of
- * each customer is kept beside the state that follows from it, in the same transaction, and whatever is not newer is
- * dropped. A message is acknowledged after that commit: whoever dies in between gets it again, and drops it. */
+ * Events come at least once and in order per customer, but a repeat may follow a newer event. So the last epoch and
+ * sequence of each customer are kept beside the state that follows from it, in the same transaction, and whatever is not
+ * newer is dropped. Both are compared, because sequences go back when Reclaim's database is restored from a backup; the
+ * epoch has grown then. A message is acknowledged after that commit: whoever dies in between gets it again, and drops it. */
 #include <amqp.h>
 #include <amqp_framing.h>
 #include <amqp_tcp_socket.h>
@@ -25,25 +26,33 @@ static const char *setting(const char *name, const char *otherwise)
     return value && *value ? value : otherwise;
 }
 
-/* The state, and up to where it is known. */
-static const char schema[] = "CREATE TABLE IF NOT EXISTS customer_states (customer_id uuid PRIMARY KEY,"
-                             " sequence bigint NOT NULL, status text NOT NULL, changes bigint NOT NULL DEFAULT 1)";
+/* The state, and up to where it is known. The second statement is for a table from before events had an epoch. */
+static const char schema[] =
+    "CREATE TABLE IF NOT EXISTS customer_states (customer_id uuid PRIMARY KEY, epoch integer NOT NULL DEFAULT 1,"
+    " sequence bigint NOT NULL, status text NOT NULL, changes bigint NOT NULL DEFAULT 1);"
+    "ALTER TABLE customer_states ADD COLUMN IF NOT EXISTS epoch integer NOT NULL DEFAULT 1";
 
 static const char apply_sql[] =
-    "INSERT INTO customer_states (customer_id, sequence, status) VALUES ($1, $2, $3) ON CONFLICT (customer_id) DO "
-    "UPDATE"
-    " SET sequence = excluded.sequence, status = excluded.status, changes = customer_states.changes + 1"
-    " WHERE customer_states.sequence < excluded.sequence";
+    "INSERT INTO customer_states (customer_id, epoch, sequence, status) VALUES ($1, $2, $3, $4)"
+    " ON CONFLICT (customer_id) DO UPDATE SET epoch = excluded.epoch, sequence = excluded.sequence,"
+    " status = excluded.status, changes = customer_states.changes + 1"
+    " WHERE (customer_states.epoch, customer_states.sequence) < (excluded.epoch, excluded.sequence)";
+
+struct event {
+    const char *id, *customer, *status;
+    json_int_t epoch, sequence;
+};
 
 enum verdict { APPLIED, STALE, BAD, LATER };
 
 /* One statement is one transaction. More work than this? BEGIN, this first, your work only if it changed a row, COMMIT. */
-static enum verdict apply(PGconn *pg, const char *customer, json_int_t sequence, const char *status)
+static enum verdict apply(PGconn *pg, const struct event *e)
 {
-    char number[32];
-    snprintf(number, sizeof number, "%lld", (long long)sequence);
-    const char *values[] = {customer, number, status};
-    PGresult *result = PQexecParams(pg, apply_sql, 3, NULL, values, NULL, NULL, 0);
+    char epoch[32], sequence[32];
+    snprintf(epoch, sizeof epoch, "%lld", (long long)e->epoch);
+    snprintf(sequence, sizeof sequence, "%lld", (long long)e->sequence);
+    const char *values[] = {e->customer, epoch, sequence, e->status};
+    PGresult *result = PQexecParams(pg, apply_sql, 4, NULL, values, NULL, NULL, 0);
     enum verdict verdict = LATER;
     if (PQresultStatus(result) == PGRES_COMMAND_OK)
         verdict = strcmp(PQcmdTuples(result), "0") == 0 ? STALE : APPLIED;
@@ -56,14 +65,13 @@ static enum verdict apply(PGconn *pg, const char *customer, json_int_t sequence,
 
 static enum verdict handle(PGconn *pg, amqp_bytes_t body)
 {
-    const char *id = NULL, *customer = NULL, *status = NULL;
-    json_int_t sequence = 0;
-    json_t *event = json_loadb(body.bytes, body.len, 0, NULL);
+    struct event e = {.epoch = 1}; /* of events from before they had one */
+    json_t *json = json_loadb(body.bytes, body.len, 0, NULL);
     enum verdict verdict = BAD;
-    if (json_unpack(event, "{s:s, s:s, s:I, s:{s:s}}", "id", &id, "subject", &customer, "sequence", &sequence, "data",
-                    "status", &status) == 0)
-        verdict = apply(pg, customer, sequence, status);
-    json_decref(event);
+    if (json_unpack(json, "{s:s, s:s, s?:I, s:I, s:{s:s}}", "id", &e.id, "subject", &e.customer, "epoch", &e.epoch,
+                    "sequence", &e.sequence, "data", "status", &e.status) == 0)
+        verdict = apply(pg, &e);
+    json_decref(json);
     return verdict;
 }
 

@@ -43,14 +43,14 @@ SELECT cmp_ok(pg_temp.read_of('reclaim.cascade_receipts') - (SELECT rows FROM be
 
 -- Statistics from when the erasures before were complete.
 UPDATE reclaim.cascade_receipts SET status = 'done', done_at = now();
-UPDATE reclaim.erasures SET completed_at = now();
+UPDATE reclaim.erasures SET settled_at = now(), completed_at = now();
 ANALYZE reclaim.cascade_receipts, reclaim.erasures;
 UPDATE reclaim.cascade_receipts SET status = 'pending', done_at = NULL WHERE participant = 'other';
-UPDATE reclaim.erasures SET completed_at = NULL;
+UPDATE reclaim.erasures SET settled_at = NULL, completed_at = NULL;
 UPDATE before SET rows = pg_temp.read_of('reclaim.cascade_receipts') + pg_temp.read_of('reclaim.erasures');
 SELECT is((SELECT finished FROM reclaim.cascade_page('other', 100)), 100, 'the last receipts of a hundred customers are written');
 SELECT cmp_ok(pg_temp.read_of('reclaim.cascade_receipts') + pg_temp.read_of('reclaim.erasures') - (SELECT rows FROM before), '<', 1500::bigint,
   'without reading those of others');
-SELECT is((SELECT count(*) FROM reclaim.erasures WHERE completed_at IS NOT NULL), 100::bigint, 'and their erasures are complete');
+SELECT is((SELECT count(*) FROM reclaim.erasures WHERE settled_at IS NOT NULL), 100::bigint, 'and their erasures are settled');
 SELECT * FROM finish();
 ROLLBACK;

@@ -13,6 +13,17 @@ struct digest digest_sha256(struct str data)
     return d;
 }
 
+struct digest digest_sha256_parts(const struct str *parts, size_t count)
+{
+    crypto_hash_sha256_state state;
+    struct digest d;
+    crypto_hash_sha256_init(&state);
+    for (size_t i = 0; i < count; i++)
+        crypto_hash_sha256_update(&state, (const unsigned char *)parts[i].at, parts[i].len);
+    crypto_hash_sha256_final(&state, d.bytes);
+    return d;
+}
+
 struct digest digest_quick(struct str data)
 {
     struct digest d;
@@ -73,6 +84,11 @@ void digest_hex(const struct digest *d, char into[DIGEST_HEX_LEN + 1])
 enum err digest_parse(struct str hex, struct digest *ret)
 {
     return hex_read(hex, ret->bytes, sizeof ret->bytes);
+}
+
+struct str digest_str(const struct digest *d)
+{
+    return (struct str){(const char *)d->bytes, DIGEST_LEN};
 }
 
 bool digest_eq(const struct digest *a, const struct digest *b)

@@ -15,6 +15,7 @@ struct digest {
 };
 
 struct digest digest_sha256(struct str data);
+struct digest digest_sha256_parts(const struct str *parts, size_t count); /* one after the other */
 /* BLAKE2b: as strong as SHA-256 and several times as fast, for digests that stay inside the process. */
 struct digest digest_quick(struct str data);
 struct digest digest_hmac(const struct digest *key, struct str data);
@@ -27,6 +28,7 @@ void hex_write(const uint8_t *bytes, size_t len, char *into);
 enum err hex_read(struct str hex, uint8_t *into, size_t len) MUST_CHECK;
 void digest_hex(const struct digest *d, char into[DIGEST_HEX_LEN + 1]);
 enum err digest_parse(struct str hex, struct digest *ret) MUST_CHECK; /* 64 hex digits */
+struct str digest_str(const struct digest *d);                        /* its bytes */
 bool digest_eq(const struct digest *a, const struct digest *b);       /* in constant time */
 void secret_wipe(void *at, size_t len);
 

@@ -24,6 +24,15 @@ enum err expire_command(struct command_context *c);
 enum err cascade_read(struct command_context *c);
 enum err cascade_command(struct command_context *c);
 
+enum err verify_read(struct command_context *c);
+enum err verify_command(struct command_context *c);
+enum err key_set_command(struct command_context *c);
+struct proof_keys;
+/* The keys that sign certificates; `why` says what is missing. */
+enum err command_proof_keys(struct command_context *c, struct proof_keys *ret) MUST_CHECK;
+enum err audit_log_read(struct command_context *c);
+enum err audit_log_command(struct command_context *c);
+
 enum err orphans_read(struct command_context *c);
 enum err orphans_command(struct command_context *c);
 enum err trace_read(struct command_context *c);

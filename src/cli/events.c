@@ -26,6 +26,7 @@ static const struct report_column tail_columns[] = {
     {.name = "time", .width = 27},
     {.name = "type", .width = 18},
     {.name = "customer_id", .width = 36},
+    {.name = "epoch", .kind = REPORT_NUMBER, .width = 5},
     {.name = "sequence", .kind = REPORT_NUMBER},
 };
 static const struct report_shape tail_shape = {tail_columns, COUNT_OF(tail_columns), false, "", NULL};
@@ -38,7 +39,7 @@ struct tail {
 
 static enum err print_event(struct tail *t, const struct pg_call *rows, int row, struct why *why)
 {
-    static const int shown[] = {EVENT_POSITION, EVENT_TIME, EVENT_TYPE, EVENT_CUSTOMER, EVENT_SEQUENCE};
+    static const int shown[] = {EVENT_POSITION, EVENT_TIME, EVENT_TYPE, EVENT_CUSTOMER, EVENT_EPOCH, EVENT_SEQUENCE};
     if (t->report) {
         for (size_t i = 0; i < COUNT_OF(shown); i++)
             report_text(t->report, pg_get(rows, row, shown[i]));
@@ -154,6 +155,7 @@ static const struct report_column dead_columns[] = {
     {.name = "returned_at", .where = IN_DATA},
     {.name = "type", .where = IN_DATA},
     {.name = "customer_id", .where = IN_DATA},
+    {.name = "epoch", .kind = REPORT_NUMBER, .where = IN_DATA},
     {.name = "sequence", .kind = REPORT_NUMBER, .where = IN_DATA},
     {.name = "reason", .where = IN_DATA},
     {.name = "message", .where = IN_DATA},
@@ -164,14 +166,14 @@ static const struct report_shape dead_shape = {dead_columns, COUNT_OF(dead_colum
 static void add_event(struct report *r, const struct pg_call *page, int row)
 {
     AUTO(buf) struct buf what = buf_new(4096);
-    buf_addf(&what, "%s  %s of %s, sequence %s: %s", pg_get(page, row, 5).at, pg_get(page, row, 2).at,
-             pg_get(page, row, 3).at, pg_get(page, row, 4).at, pg_get(page, row, 6).at);
+    buf_addf(&what, "%s  %s of %s, epoch %s, sequence %s: %s", pg_get(page, row, 6).at, pg_get(page, row, 2).at,
+             pg_get(page, row, 3).at, pg_get(page, row, 4).at, pg_get(page, row, 5).at, pg_get(page, row, 7).at);
     report_text(r, STR("event"));
     report_text(r, pg_get(page, row, 1));
-    report_text(r, pg_get(page, row, 5));
-    for (int column = 2; column <= 4; column++)
-        report_text(r, pg_get(page, row, column));
     report_text(r, pg_get(page, row, 6));
+    for (int column = 2; column <= 5; column++)
+        report_text(r, pg_get(page, row, column));
+    report_text(r, pg_get(page, row, 7));
     report_null(r);
     report_text(r, buf_str(&what));
 }
@@ -204,7 +206,7 @@ static void add_receipt(struct report *r, const struct broker_delivery *d)
     json_str_cut(&w, d->body, 300);
     report_text(r, STR("receipt"));
     report_text(r, d->id[0] ? str_of(d->id) : (struct str){0});
-    for (int column = 2; column <= 5; column++)
+    for (int column = 2; column <= 6; column++)
         report_null(r);
     report_text(r, str_of(d->reason));
     report_text(r, d->body);

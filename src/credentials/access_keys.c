@@ -3,8 +3,8 @@
 #include <sodium.h>
 #include <string.h>
 
+#include "base/base64url.h"
 #include "base/random.h"
-#include "credentials/base64url.h"
 
 #define KEY_BYTES 32
 #define KEY_PREFIX "rk_"

@@ -5,7 +5,7 @@
 #include <openssl/param_build.h>
 #include <string.h>
 
-#include "credentials/base64url.h"
+#include "base/base64url.h"
 
 /* Shorter moduli can be factored; longer ones make each verification slow. */
 #define RSA_BYTES_MIN 256

@@ -5,9 +5,9 @@
 #include <openssl/err.h>
 #include <string.h>
 
+#include "base/base64url.h"
 #include "base/digest.h"
 #include "base/json.h"
-#include "credentials/base64url.h"
 #include "credentials/jwt_keys.h"
 
 #define HEADER_MAX 1024    /* bytes of JSON */
@@ -315,18 +315,6 @@ enum jwt_fault jwt_verify(const struct jwt_keys *keys, struct str token, int64_t
     return read_claims(root, own, now_us, ret);
 }
 
-static void add_base64url(struct buf *out, struct str bytes)
-{
-    char text[sodium_base64_ENCODED_LEN(512, sodium_base64_VARIANT_URLSAFE_NO_PADDING)];
-    if (!bytes.at || bytes.len > 512) {
-        out->failed = ERR_MEMORY;
-        return;
-    }
-    sodium_bin2base64(text, sizeof text, (const unsigned char *)bytes.at, bytes.len,
-                      sodium_base64_VARIANT_URLSAFE_NO_PADDING);
-    buf_addz(out, text);
-}
-
 static void write_claims(const struct jwt_grant *grant, struct buf *out)
 {
     struct json_writer w = json_to(out);
@@ -357,13 +345,13 @@ enum err jwt_sign(const struct digest *own, const struct jwt_grant *grant, struc
     char json_bytes[512], token_bytes[1024];
     struct buf json = buf_over(json_bytes, sizeof json_bytes), token = buf_over(token_bytes, sizeof token_bytes);
     write_claims(grant, &json);
-    add_base64url(&token, STR("{\"alg\":\"HS256\",\"typ\":\"JWT\"}"));
+    base64url_add(&token, STR("{\"alg\":\"HS256\",\"typ\":\"JWT\"}"));
     buf_addz(&token, ".");
-    add_base64url(&token, buf_str(&json));
+    base64url_add(&token, buf_str(&json));
     if (!token.failed) {
         struct digest signature = digest_hmac(own, buf_str(&token));
         buf_addz(&token, ".");
-        add_base64url(&token, (struct str){(const char *)signature.bytes, sizeof signature.bytes});
+        base64url_add(&token, (struct str){(const char *)signature.bytes, sizeof signature.bytes});
     }
     struct str all = buf_str(&token);
     if (all.at)

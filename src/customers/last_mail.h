@@ -6,15 +6,25 @@
 #include "base/digest.h"
 #include "mail/mail.h"
 
-#define LAST_MAIL_PURPOSE "farewell"                                /* for digest_derive */
-#define LAST_MAIL_SEALED_MAX ((24 + 16 + MAIL_ADDRESS_MAX) * 2 + 1) /* hex of nonce, address and tag */
+#define LAST_MAIL_PURPOSE "farewell" /* for digest_derive */
+#define LAST_MAIL_SECRET_LEN 16
+/* Hex of nonce, secret, address and tag, and two hashes. */
+#define LAST_MAIL_SEALED_MAX ((24 + 16 + 1 + LAST_MAIL_SECRET_LEN + MAIL_ADDRESS_MAX) * 2 + 2 * 65 + 1)
 
-/* ERR_INPUT for an address that no mail can go to. */
+/* What only the last mail says: to whom it goes, the salt of the address in the certificate, and the secret of the link to it. */
+struct last_mail {
+    char to[MAIL_ADDRESS_MAX + 1];
+    char salt[2 * LAST_MAIL_SECRET_LEN + 1],
+        link[2 * LAST_MAIL_SECRET_LEN + 1]; /* hex; "" in mails of older programs */
+};
+
+/* What the database stores: the sealed mail, the salted hash of the address, and the hash of the link's secret, with colons between
+ * them. The secret is made here, at random. ERR_INPUT for an address that no mail can go to. */
 enum err last_mail_seal(const struct digest *key, const char *customer_id, struct str address,
                         char ret[LAST_MAIL_SEALED_MAX]) MUST_CHECK;
 /* ERR_INPUT when it was not sealed for this customer with this key. */
 enum err last_mail_open(const struct digest *key, struct str customer_id, struct str sealed,
-                        char ret[MAIL_ADDRESS_MAX + 1]) MUST_CHECK;
+                        struct last_mail *ret) MUST_CHECK;
 
 /* Deletes last mails that could not be delivered, and with them their addresses. A duty of the leader. */
 enum err last_mail_prune(void *context, struct pg *pg, int64_t deadline_ns);

@@ -1,5 +1,7 @@
 #include "customers/mails.h"
 
+#include <stdio.h>
+
 #include "customers/customers.h"
 #include "customers/last_mail.h"
 #include "customers/sign_in_codes.h"
@@ -47,10 +49,20 @@ void customer_mail_write(const struct mail_design *design, const struct customer
     struct mail_words w = letter->by_admin ? by_admin(letter->kind) : words[letter->kind];
     if (letter->cools_down)
         w.paragraphs[w.count - 1] = TEXT_MAIL_DELETED_COOLS;
+    char page[128];
+    if (letter->proof) {
+        snprintf(page, sizeof page, "/v1/customers/%.36s/certificate?secret=%s", letter->customer_id,
+                 letter->proof->link);
+        w.paragraphs[w.count++] = TEXT_MAIL_DELETED_CERTIFICATE;
+        w.page = page;
+        w.open = TEXT_MAIL_DELETED_OPEN;
+        w.button = TEXT_MAIL_DELETED_BUTTON;
+    }
     w.template = "notice";
     w.heading = w.subject;
     mail_write(ret, design, letter->language, &w, letter->customer_id, NULL,
-               json_pack("{s:o}", "when", mail_date(design, letter->language, letter->when)));
+               json_pack("{s:o, s:s*}", "when", mail_date(design, letter->language, letter->when), "salt",
+                         letter->proof ? letter->proof->salt : NULL));
 }
 
 /* Composing them from the payload of a work item */
@@ -170,13 +182,20 @@ static enum err compose_last_mail(void *context, struct pg *pg, const json_t *pa
     struct str id, sealed;
     if (read_customer_id(payload, &id) || json_get_str(payload, "sealed", &sealed))
         return ERR_INPUT;
+    struct last_mail own;
+    enum err e = last_mail_open(customers->last_mail_key, id, sealed, &own);
+    if (e)
+        return e;
     customer_mail_write(design,
                         &(struct customer_letter){.kind = CUSTOMER_MAIL_DELETED,
                                                   .customer_id = id.at,
                                                   .language = language_of(design, (struct str){NULL, 0}, payload),
-                                                  .cools_down = atomic_load(&customers->cooldown_ms) > 0},
+                                                  .cools_down = atomic_load(&customers->cooldown_ms) > 0,
+                                                  .proof = *own.salt ? &own : NULL},
                         ret);
-    return last_mail_open(customers->last_mail_key, id, sealed, ret->to);
+    e = str_copy(str_of(own.to), ret->to, sizeof ret->to);
+    secret_wipe(&own, sizeof own);
+    return e;
 }
 
 static const struct mail_template templates[] = {

@@ -3,6 +3,7 @@
 #ifndef CUSTOMERS_MAILS_H
 #define CUSTOMERS_MAILS_H
 
+#include "customers/last_mail.h"
 #include "customers/state.h"
 #include "mail/mail.h"
 
@@ -18,9 +19,10 @@ struct customer_letter {
     enum customer_mail kind;
     const char *customer_id;
     enum language language;
-    struct str when; /* of the deletion, RFC 3339; absent: not said */
-    bool by_admin;   /* an administrator froze it: the person cannot recover the account */
-    bool cools_down; /* of the last mail: the address cannot register again yet */
+    struct str when;               /* of the deletion, RFC 3339; absent: not said */
+    bool by_admin;                 /* an administrator froze it: the person cannot recover the account */
+    bool cools_down;               /* of the last mail: the address cannot register again yet */
+    const struct last_mail *proof; /* of the last mail: salt and link of the certificate; NULL: none */
 };
 
 /* The caller sets the recipient. */

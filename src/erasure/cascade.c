@@ -114,15 +114,31 @@ const struct statement cascade_redrive = {
 
 static const struct statement receive = {
     .name = "cascade_receive",
-    .sql = "SELECT reclaim.cascade_receive($1::uuid, $2, $3::bool, $4::int8, $5) AS outcome",
-    .params = 5,
+    .sql = "SELECT reclaim.cascade_receive($1::uuid, $2, $3::bool, $4::int8, $5, $6) AS outcome",
+    .params = 6,
     .columns = "outcome:text",
 };
 
 const struct statement *const cascade_statements[] = {
-    &cascade_add,    &cascade_list,   &cascade_status, &cascade_ledger,   &cascade_preview, &cascade_redrive,
-    &receive,        &eraser_due,     &eraser_page,    &eraser_put_off,   &eraser_census,   &eraser_rescan,
-    &cascade_preset, &cascade_switch, &cascade_rescan, &cascade_overview, &cascade_public,
+    &cascade_add,
+    &cascade_list,
+    &cascade_status,
+    &cascade_ledger,
+    &cascade_preview,
+    &cascade_redrive,
+    &receive,
+    &eraser_due,
+    &eraser_page,
+    &eraser_put_off,
+    &eraser_census,
+    &eraser_rescan,
+    &cascade_preset,
+    &cascade_switch,
+    &cascade_rescan,
+    &cascade_overview,
+    &cascade_public,
+    &certificate_read,
+    &certificate_generation,
 };
 const size_t cascade_statement_count = COUNT_OF(cascade_statements);
 
@@ -137,15 +153,15 @@ bool participant_name_is_sound(struct str name)
     return name.len > 0 && name.len <= PARTICIPANT_NAME_MAX;
 }
 
-enum err cascade_receive(void *context, struct pg *pg, const char *customer_id, const char *participant, bool done,
-                         int64_t rows, const char *error, int64_t deadline_ns)
+enum err cascade_receive(struct pg *pg, const char *customer_id, const char *participant, bool done, int64_t rows,
+                         const char *error, enum receipt_reporter by, int64_t deadline_ns)
 {
-    (void)context;
     if (!str_is_uuid(str_of(customer_id)) || !participant_name_is_sound(str_of(participant)))
         return ERR_MISSING;
     struct pg_call call = {.ask = &receive,
                            .args = {pg_text(customer_id), pg_text(participant), pg_text(done ? "true" : "false"),
-                                    rows >= 0 ? pg_i64(rows) : pg_null(), error ? pg_text(error) : pg_null()}};
+                                    rows >= 0 ? pg_i64(rows) : pg_null(), error ? pg_text(error) : pg_null(),
+                                    pg_text(by == REPORTED_BY_SERVICE ? "service" : "administrator")}};
     enum err e = pg_ask(pg, &call, deadline_ns);
     return e ? e : str_eq(pg_get(&call, 0, 0), STR("missing")) ? ERR_MISSING : OK;
 }

@@ -4,18 +4,21 @@
 #define ERASURE_CASCADE_H
 
 #include "events/receipt.h"
-#include "gate/authenticate.h"
+#include "gate/guard.h"
+#include "proof/proof_key.h"
 
-/* Stores the receipt of a remote participant; repeats change nothing. `context` is not used. ERR_MISSING: no such erasure, or
+/* Stores the receipt of a remote participant; repeats change nothing. ERR_MISSING: no such erasure, or
  * the participant has no part in it. `rows` below 0: not given. `error` may be NULL. */
-enum err cascade_receive(void *context, struct pg *pg, const char *customer_id, const char *participant, bool done,
-                         int64_t rows, const char *error, int64_t deadline_ns);
+enum receipt_reporter { REPORTED_BY_SERVICE, REPORTED_BY_ADMINISTRATOR };
+enum err cascade_receive(struct pg *pg, const char *customer_id, const char *participant, bool done, int64_t rows,
+                         const char *error, enum receipt_reporter by, int64_t deadline_ns);
 
 struct cascade {
     struct authenticator *authenticator;
     _Atomic(struct pool *) pool;      /* NULL until the database is ready */
     _Atomic(struct pool *) anonymous; /* the same, for requests of anyone */
     int64_t backup_retention_ms;
+    const struct proof_keys *proofs;
 };
 
 /* GET /v1/erasure/participants: what every deletion erases and keeps; anyone may ask. */
@@ -24,6 +27,12 @@ void erasure_participants_handle(struct request *rq);
 /* Behind authenticate_guarded: */
 void erasure_show_handle(struct request *rq, const struct caller *caller, void *cascade);    /* GET …/{id}/erasure */
 void erasure_receipt_handle(struct request *rq, const struct caller *caller, void *cascade); /* POST …/{participant} */
+
+/* GET …/{id}/certificate: guarded, and with ?secret= for whoever has the last mail (guarded.without). */
+void certificate_show_handle(struct request *rq, const struct caller *caller, void *cascade);
+bool certificate_by_link(struct request *rq, void *cascade);
+/* GET /.well-known/reclaim-erasure-key: the public keys that verify certificates. */
+void certificate_keys_handle(struct request *rq);
 
 bool participant_name_is_sound(struct str name);
 
@@ -40,6 +49,9 @@ extern const struct statement cascade_ledger;   /* $1 customer → ledger; null 
 extern const struct statement cascade_preview;  /* $1 customer $2 most → preview */
 extern const struct statement cascade_redrive;  /* $1 customer or null $2 participant or null → receipts */
 extern const struct statement cascade_public;   /* $1 seconds that backups exist → answer */
+
+extern const struct statement certificate_read; /* $1 customer $2 hash of the link's secret or null → known jws */
+extern const struct statement certificate_generation; /* → generation */
 
 extern const struct statement *const cascade_statements[];
 extern const size_t cascade_statement_count;

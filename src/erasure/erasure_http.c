@@ -13,6 +13,7 @@ struct erasure_request {
     struct str ledger; /* or another answer; absent: there is no such customer */
     /* A receipt: */
     struct receipt receipt;
+    enum receipt_reporter reporter;
     bool missing;
 };
 
@@ -111,7 +112,10 @@ void erasure_receipt_handle(struct request *rq, const struct caller *caller, voi
         return;
     }
     struct erasure_request *x = db_request_new(rq, sizeof *x, store_receipt, answer_receipt);
-    if (x && request_id(rq, 0, x->id) && read_receipt(rq, x))
+    if (!x)
+        return;
+    x->reporter = caller->scope == SCOPE_RECEIPTS ? REPORTED_BY_SERVICE : REPORTED_BY_ADMINISTRATOR;
+    if (request_id(rq, 0, x->id) && read_receipt(rq, x))
         db_request_start(&x->db, atomic_load(&context->pool));
 }
 
@@ -135,8 +139,8 @@ static bool read_receipt(struct request *rq, struct erasure_request *x)
 static enum err store_receipt(struct db_request *db, struct pg *pg)
 {
     struct erasure_request *x = request_of(db);
-    enum err e = cascade_receive(NULL, pg, x->id, x->receipt.participant, x->receipt.done, x->receipt.rows,
-                                 *x->receipt.error ? x->receipt.error : NULL, db->job.deadline_ns);
+    enum err e = cascade_receive(pg, x->id, x->receipt.participant, x->receipt.done, x->receipt.rows,
+                                 *x->receipt.error ? x->receipt.error : NULL, x->reporter, db->job.deadline_ns);
     x->missing = e == ERR_MISSING;
     if (e)
         return x->missing ? OK : e;

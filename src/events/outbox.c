@@ -9,19 +9,20 @@
 #define PRUNE_BATCH 5000
 
 #define EVENT_COLUMNS                                                                                                  \
-    "position, id::text AS id, type, customer_id::text AS customer, sequence,"                                         \
+    "position, id::text AS id, type, customer_id::text AS customer, epoch::int8 AS epoch, sequence,"                   \
     " to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') AS time,"                            \
     " (date_part('epoch', clock_timestamp() - created_at) * 1000)::int8 AS age_ms, payload::text AS data"
 /* The columns of the rows that `rows` selects, in the order of position, up to FETCH_BYTES of data but one row at least: the
  * memory for a page has a bound. The data of a row larger than EVENT_DATA_MAX is null. */
 #define EVENTS_WITHIN(rows)                                                                                            \
-    "SELECT position, id, type, customer, sequence, time, age_ms,"                                                     \
+    "SELECT position, id, type, customer, epoch, sequence, time, age_ms,"                                              \
     " CASE WHEN bytes <= " TEXT_OF(                                                                                    \
         EVENT_DATA_MAX) " THEN data END AS data FROM (SELECT e.*, octet_length(data) AS bytes,"                        \
                         " sum(octet_length(data)) OVER (ORDER BY position ROWS UNBOUNDED PRECEDING) AS up_to FROM "    \
                         "(" rows ") e) e"                                                                              \
                         " WHERE up_to - bytes < " TEXT_OF(FETCH_BYTES) " ORDER BY position"
-#define EVENT_TYPES "position:int8 id:text type:text customer:text sequence:int8 time:text age_ms:int8 data:text"
+#define EVENT_TYPES                                                                                                    \
+    "position:int8 id:text type:text customer:text epoch:int8 sequence:int8 time:text age_ms:int8 data:text"
 
 /* The range of transactions that may still be running. */
 const struct statement outbox_horizon = {
@@ -83,12 +84,13 @@ const struct statement outbox_newest = {
 
 const struct statement outbox_list_returned = {
     .name = "outbox_list_returned",
-    .sql = "SELECT r.position, r.event_id::text AS id, o.type, o.customer_id::text AS customer, o.sequence,"
+    .sql = "SELECT r.position, r.event_id::text AS id, o.type, o.customer_id::text AS customer,"
+           " o.epoch::int8 AS epoch, o.sequence,"
            " to_char(r.returned_at AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS.US\"Z\"') AS returned_at, r.reason"
            " FROM reclaim.event_returns r JOIN reclaim.event_outbox o ON o.id = r.event_id"
            " WHERE r.position > $1 ORDER BY r.position LIMIT $2",
     .params = 2,
-    .columns = "position:int8 id:text type:text customer:text sequence:int8 returned_at:text reason:text",
+    .columns = "position:int8 id:text type:text customer:text epoch:int8 sequence:int8 returned_at:text reason:text",
 };
 
 /* All returned events, or the one with this id; notifies the relay. */
@@ -159,6 +161,8 @@ void outbox_write_event(const struct pg_call *rows, int row, struct buf *out)
     write_member(&w, "subject", pg_get(rows, row, EVENT_CUSTOMER));
     write_member(&w, "time", pg_get(rows, row, EVENT_TIME));
     write_member(&w, "datacontenttype", STR("application/json"));
+    json_key(&w, "epoch");
+    json_i64(&w, pg_get_i64(rows, row, EVENT_EPOCH));
     json_key(&w, "sequence");
     json_i64(&w, pg_get_i64(rows, row, EVENT_SEQUENCE));
     json_key(&w, "data");

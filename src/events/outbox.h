@@ -19,8 +19,18 @@ bool outbox_has_more(const struct pg_call *rows, int64_t limit);
 struct buf;
 void outbox_write_event(const struct pg_call *rows, int row, struct buf *out);
 
-/* Columns of these statements. */
-enum { EVENT_POSITION, EVENT_ID, EVENT_TYPE, EVENT_CUSTOMER, EVENT_SEQUENCE, EVENT_TIME, EVENT_AGE_MS, EVENT_DATA };
+/* Columns of these statements. An event is newer than another of its customer if (epoch, sequence) is greater. */
+enum {
+    EVENT_POSITION,
+    EVENT_ID,
+    EVENT_TYPE,
+    EVENT_CUSTOMER,
+    EVENT_EPOCH,
+    EVENT_SEQUENCE,
+    EVENT_TIME,
+    EVENT_AGE_MS,
+    EVENT_DATA
+};
 
 extern const struct statement outbox_horizon, outbox_fetch, outbox_mark, outbox_note_returns, outbox_oldest,
     outbox_after, outbox_newest, outbox_list_returned, outbox_redrive;

@@ -77,6 +77,8 @@ static void guard_decide(struct authentication *q)
 void authenticate_guarded(struct request *rq)
 {
     const struct guarded *route = rq->route->context;
+    if (route->without && route->without(rq, route->context))
+        return;
     struct authentication q = {
         .rq = rq, .answered = guard_decide, .skips_cache = (route->admits & ADMITS_OWNER_ONLY) != 0};
     struct str body = rq->body.len ? arena_copy(rq->arena, rq->body) : STR("");

@@ -27,6 +27,8 @@ struct guarded {
     unsigned admits;
     void (*handle)(struct request *rq, const struct caller *caller, void *context);
     void *context;
+    /* Answers, and returns true, when the request itself brings what is needed in place of credentials; NULL: none does. */
+    bool (*without)(struct request *rq, void *context);
 };
 
 void authenticate_guarded(struct request *rq);

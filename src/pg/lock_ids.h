@@ -12,6 +12,7 @@
 #define LOCK_PARTICIPANTS "4" /* shared by deletions, exclusive for adding a participant */
 #define LOCK_ERASURES "5"     /* which erasures are complete: reclaim.erasures_settle */
 #define LOCK_IMPORT "6"       /* one batch of imported customers at a time, so that none is imported twice */
+#define LOCK_SEALED_LOG "7"   /* appending to the sealed log: src/proof/sealed_log.c */
 
 /* The second number is a hash. */
 #define LOCK_CLASS_CUSTOMER "1919247213"    /* reclaim.customer_turn */

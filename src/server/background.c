@@ -20,7 +20,9 @@ static bool leads(void *context)
 
 static enum err apply_receipt(void *context, struct pg *pg, const struct receipt *r, int64_t deadline_ns)
 {
-    return cascade_receive(context, pg, r->customer_id, r->participant, r->done, r->rows, r->error, deadline_ns);
+    (void)context;
+    return cascade_receive(pg, r->customer_id, r->participant, r->done, r->rows, r->error, REPORTED_BY_SERVICE,
+                           deadline_ns);
 }
 
 enum err background_start(const struct background_config *config, struct background **ret, struct why *why)

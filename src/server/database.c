@@ -14,7 +14,9 @@
 #include "customers/import.h"
 #include "customers/members.h"
 #include "customers/removed_users.h"
+#include "erasure/audit_receipts.h"
 #include "erasure/cascade.h"
+#include "erasure/prove.h"
 #include "erasure/storage.h"
 #include "events/outbox.h"
 #include "gate/authenticate.h"
@@ -385,6 +387,10 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {expiry_statements, expiry_statement_count},
         {cooldown_statements, cooldown_statement_count},
         {cascade_statements, cascade_statement_count},
+        {prove_statements, prove_statement_count},
+        {sealed_log_statements, sealed_log_statement_count},
+        {verify_log_statements, verify_log_statement_count},
+        {audit_receipts_statements, audit_receipts_statement_count},
         {storage_statements, storage_statement_count},
         {console_statements, console_statement_count},
         {calls_statements, calls_statement_count},

@@ -29,7 +29,7 @@ static void add_guarded(struct routes *r, const struct routes_needs *needs, enum
                         unsigned admits, void (*handle)(struct request *, const struct caller *, void *), void *context)
 {
     struct guarded *guarded = &r->guarded[r->router.route_count];
-    *guarded = (struct guarded){needs->authenticator, admits, handle, context};
+    *guarded = (struct guarded){needs->authenticator, admits, handle, context, NULL};
     routes_add(r, (struct route){.method = method, .path = path, .handle = authenticate_guarded, .context = guarded});
 }
 
@@ -77,6 +77,13 @@ static void add_cascade(struct routes *r, const struct routes_needs *needs)
                                  .handle = erasure_participants_handle,
                                  .context = context});
     add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/erasure", ADMIN_READS | SELF, erasure_show_handle, context);
+    add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/certificate", ADMIN_READS | SELF, certificate_show_handle,
+                context);
+    r->guarded[r->router.route_count - 1].without = certificate_by_link;
+    routes_add(r, (struct route){.method = METHOD_GET,
+                                 .path = "/.well-known/reclaim-erasure-key",
+                                 .handle = certificate_keys_handle,
+                                 .context = context});
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/erasure/{participant}", ADMITS_ADMIN | ADMITS_RECEIPTS,
                 erasure_receipt_handle, context);
 }
@@ -190,6 +197,7 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->customers.cooldown_key = needs->cooldown_key;
     r->customers.strict_proof = s->proof == PROOF_STRICT;
     r->cascade.authenticator = needs->authenticator;
+    r->cascade.proofs = needs->proofs;
     r->cascade.backup_retention_ms = s->backup_retention_ms;
     r->calls.authenticator = needs->authenticator;
     r->console.authenticator = needs->authenticator;

@@ -48,6 +48,7 @@ struct routes_needs {
     struct authenticator *authenticator;
     const struct digest *token_key;
     const struct digest *last_mail_key, *cooldown_key;
+    const struct proof_keys *proofs;
     const struct sentences *sentences;
     bool shows_mailbox;
     struct pages *pages; /* NULL: not served */

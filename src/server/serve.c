@@ -292,7 +292,7 @@ static enum err open_features(struct app *app, const char *url, const char *dire
         return e;
     if ((e = routes_open(&app->routes, app->lanes, app->engine)))
         return e;
-    return shifts_start(&app->shifts, direct, app->leader, &app->routes.customers, why);
+    return shifts_start(&app->shifts, direct, app->leader, &app->routes.customers, &app->keys.proofs, why);
 }
 
 /* Connects, migrates and checks the database before requests use it. ERR_CLOSED and ERR_TIMEOUT: try again later. */
@@ -458,10 +458,10 @@ static enum err open_app(struct app *app, const char *config_file, struct why *w
     if (!(app->storage = storage_new(s->storage_url, s->storage_key)))
         return why_set(why, ERR_MEMORY, "no memory for the Storage API");
     routes_init(&app->routes, s,
-                &(struct routes_needs){&app->orphans, &app->keys.identifiers, &app->keys.codes,
-                                       &app->keys.sign_in_codes, app->admission, app->post, app->authenticator,
-                                       &app->keys.tokens, &app->keys.last_mails, &app->keys.cooldowns, app->sentences,
-                                       settings_shows_mailbox(s, app->demo), app->pages});
+                &(struct routes_needs){
+                    &app->orphans, &app->keys.identifiers, &app->keys.codes, &app->keys.sign_in_codes, app->admission,
+                    app->post, app->authenticator, &app->keys.tokens, &app->keys.last_mails, &app->keys.cooldowns,
+                    &app->keys.proofs, app->sentences, settings_shows_mailbox(s, app->demo), app->pages});
     routes_configure(&app->routes, s);
     app->health.pulse = &app->pulse;
     app->ops_router = health_router(&app->health);

@@ -29,12 +29,15 @@ void shifts_configure(struct shifts *shifts, const struct settings *s)
     atomic_store(&shifts->expiry_ms, s->expiry_interval_ms);
     atomic_store(&shifts->cascade_ms, CASCADE_EVERY_MS);
     atomic_store(&shifts->eraser.deadline_ms, s->cascade_deadline_ms);
+    atomic_store(&shifts->eraser.prover.backup_retention_ms, s->backup_retention_ms);
+    atomic_store(&shifts->eraser.prover.log.retention_ms, s->audit_retention_ms);
 }
 
 enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader,
-                      const struct customers *customers, struct why *why)
+                      const struct customers *customers, const struct proof_keys *proofs, struct why *why)
 {
     shifts->customers = customers;
+    shifts->eraser.prover.log.keys = proofs;
     struct shift_config expiry = {"expiry", url, &shifts->expiry_ms, leader_fd(leader), remind_and_expire, shifts};
     struct shift_config others = {"expiry, second part", url,           &shifts->expiry_ms,
                                   leader_fd(leader),     expire_others, shifts};

@@ -23,6 +23,8 @@ enum err keys_read(const struct settings *s, struct server_keys *ret, struct why
         e = code_keys_derive(str_of(master), CODE_FOR_CLEANUP, &ret->codes);
     if (!e)
         e = code_keys_derive(str_of(master), CODE_FOR_SIGN_IN, &ret->sign_in_codes);
+    if (!e)
+        e = proof_keys_derive(str_of(master), &ret->proofs);
     secret_wipe(master, sizeof master);
     return e;
 }

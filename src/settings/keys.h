@@ -3,6 +3,7 @@
 #define SETTINGS_KEYS_H
 
 #include "credentials/codes.h"
+#include "proof/proof_key.h"
 #include "settings/settings.h"
 
 #define FINGERPRINT_PURPOSE                                                                                            \
@@ -17,6 +18,7 @@ struct server_keys {
     struct digest pages;       /* seals cookies of pages */
     struct digest tokens;      /* signs Reclaim's own tokens */
     struct code_keys codes, sign_in_codes;
+    struct proof_keys proofs; /* sign certificates and heads of the sealed log */
 };
 
 enum err keys_read(const struct settings *s, struct server_keys *ret, struct why *why) MUST_CHECK;

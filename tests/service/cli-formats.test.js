@@ -64,7 +64,7 @@ describe('a list', () => {
     ['locks', 'lock,pid,seconds,state,application', ['pid', 'seconds']],
     ['limits show global', 'tier,requests,limit,window_seconds,left,wait_seconds', ['requests', 'limit', 'window_seconds', 'left', 'wait_seconds']],
     ['trace CORRELATION', 'at,what,outcome,count,correlation_id,sqlstate,constraint,detail,network_hash,log_id,log_status,log_error,log_updated_at', ['count', 'log_id']],
-    ['events dead', 'kind,id,returned_at,type,customer_id,sequence,reason,message', ['sequence']],
+    ['events dead', 'kind,id,returned_at,type,customer_id,epoch,sequence,reason,message', ['epoch', 'sequence']],
     ['migrate --status', 'version,name,applied_at,changed'],
     ['expire --dry-run', 'customer_id,tm_deletion_scheduled,deletion_effective_at'],
     ['clock', 'sandbox,real,shift_ms,now', ['shift_ms']],

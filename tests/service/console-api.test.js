@@ -312,10 +312,10 @@ describe('/v1/events/dead', () => {
     assert.deepEqual(figures.dead, { events: 1, work: 1 });
     const dead = await everything('/v1/events/dead', 1);
     assert.deepEqual(
-      dead.map(({ kind, id, what, customer_id: of, reason, tries }) => ({ kind, id, what, of, reason, tries })),
+      dead.map(({ kind, id, what, customer_id: of, epoch, reason, tries }) => ({ kind, id, what, of, epoch, reason, tries })),
       [
-        { kind: 'event', id: event.id, what: 'customer_frozen', of: customer.id, reason: 'no queue was bound for it', tries: null },
-        { kind: 'work', id: String(work.id), what: 'nothing-takes-this', of: customer.id, reason: 'refused', tries: 8 },
+        { kind: 'event', id: event.id, what: 'customer_frozen', of: customer.id, epoch: 1, reason: 'no queue was bound for it', tries: null },
+        { kind: 'work', id: String(work.id), what: 'nothing-takes-this', of: customer.id, epoch: null, reason: 'refused', tries: 8 },
       ],
     );
     assertError(await call('POST', `/v1/events/dead/${event.id}/redrive`, asKey(readKey)), 403, 'FORBIDDEN');

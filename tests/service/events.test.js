@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomers, change, fold, states } from './lib/changes.js';
+import { addCustomers, change, fold, restore, states } from './lib/changes.js';
 import { ops } from './lib/events.js';
 import { repository } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
@@ -49,6 +49,7 @@ describe('events', () => {
       type: 'customer_frozen',
       subject: id,
       datacontenttype: 'application/json',
+      epoch: 1,
       sequence: row.sequence,
     });
     assert.match(event.id, uuid);
@@ -74,6 +75,31 @@ describe('events', () => {
       assert.deepEqual(sequences, stored.map(({ sequence }) => sequence));
     }
     assert.deepEqual(fold(all.events.map(({ event }) => event)), wanted);
+  });
+
+  it('after a restore sequences come again, in order, under the next epoch', async (t) => {
+    const own = await cluster.database(t);
+    const vhost = await broker.addVhost();
+    const bound = await Subscriber.start(t, { channel: (scope) => broker.channel(scope, { vhost }) });
+    const settings = { RECLAIM_AMQP_URL: `${broker.url()}/${vhost}` };
+    const earlier = await serve(t, { database: own, env: settings });
+    const [id] = await addCustomers(own, 1);
+    for (let n = 0; n < 5; n++) await change(own, id); // sequences 2 to 6
+    await until('five events', () => bound.of(id).length === 5);
+    await earlier.stop();
+    await restore(own, t, id, 4);
+    // As a backup has it: the last event had not been published when it was made.
+    await own.query('update reclaim.event_outbox set published_at = null where customer_id = $1 and sequence = 4', [id]);
+    for (let n = 0; n < 2; n++) await change(own, id); // sequences 5 and 6
+    await serve(t, { database: own, env: settings });
+    await until('three more events', () => bound.of(id).length === 8);
+    assert.deepEqual(bound.of(id).map(({ epoch, sequence }) => [epoch, sequence]), [[1, 2], [1, 3], [1, 4], [1, 5], [1, 6], [1, 4], [2, 5], [2, 6]]);
+    assert.deepEqual(fold(bound.of(id)), await states(own));
+    assert.deepEqual(await states(own), { [id]: { status: 'frozen', epoch: 2, sequence: 6 } });
+    const repeat = await own.query('update reclaim.event_outbox set published_at = null where epoch = 1 returning 1');
+    await own.query(`select pg_notify('reclaim_events', '')`);
+    await until('the old ones again', () => bound.of(id).length === 8 + repeat.length);
+    assert.deepEqual(fold(bound.of(id)), await states(own));
   });
 
   it('a change that commits late still comes before the customer’s next one', async (t) => {
@@ -220,7 +246,7 @@ describe('events', () => {
     assert.ok(!lines(now).some((line) => line.includes(before.id)));
     await until('the table', () => lines(table).some((line) => line.includes(`customer_frozen     ${id}`)));
     await until('the CSV', () => lines(csv).some((line) => line.includes(`,customer_frozen,${id},`)));
-    assert.deepEqual(lines(csv).filter((line) => line.startsWith('position')), ['position,time,type,customer_id,sequence\r']);
+    assert.deepEqual(lines(csv).filter((line) => line.startsWith('position')), ['position,time,type,customer_id,epoch,sequence\r']);
     for (const tail of [now, older, table, csv]) await tail.kill9();
   });
 
@@ -304,7 +330,7 @@ describe('without RabbitMQ', () => {
     const [, documented] = /```sql\n(SELECT position[^;]*);\n```/.exec(fs.readFileSync(path.join(repository, 'docs/events.md'), 'utf8'));
     const [read] = await db.query(documented, [row.position - 1]);
     assert.equal(read.settled, false);
-    assert.deepEqual([read.id, Number(read.sequence), read.type, read.payload.status], [row.id, row.sequence, 'customer_frozen', 'frozen']);
+    assert.deepEqual([read.id, read.epoch, Number(read.sequence), read.type, read.payload.status], [row.id, 1, row.sequence, 'customer_frozen', 'frozen']);
     assert.equal(server.lines.filter((line) => /broker|relay|receipts/.test(line.event)).length, 0);
     const doctor = await run(t, ['doctor'], { database: db });
     assert.match(doctor.stdout, /^ok {4}broker: none set/m);

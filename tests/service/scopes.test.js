@@ -45,6 +45,7 @@ const expected = {
   'DELETE /v1/customers/{id}/hold': admin,
   'GET /v1/erasure/participants': anyone,
   'GET /v1/customers/{id}/erasure': seen,
+  'GET /v1/customers/{id}/certificate': seen,
   'POST /v1/customers/{id}/erasure/{participant}': ['admin', 'receipts'],
   'POST /v1/billing/charges': ['admin', 'billing'],
   'GET /v1/billing/charges': ['admin', 'read', 'billing'],

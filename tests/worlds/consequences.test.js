@@ -179,6 +179,7 @@ describe('a deletion', () => {
     assert.equal(row.length, 1);
     assert.deepEqual(tombstones.map(({ kind }) => kind), ['customer']);
     modelRows.customer_mails = modelRows.customer_mails.filter(({ template }) => template !== 'customer-deleted');
+    for (const certificate of modelRows.erasure_certificates) certificate.fact = certificate.fact.replace(/"address":\{[^}]*\},/, '');
     for (const table of Object.keys(rows)) assert.deepEqual(rows[table], modelRows[table], table);
     assert.deepEqual(log, modelLog);
     assert.deepEqual(there.events.map(({ type, sequence }) => ({ type, sequence })), model.found.events.map(({ type, sequence }) => ({ type, sequence })));

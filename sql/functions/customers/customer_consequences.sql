@@ -58,8 +58,8 @@ BEGIN
   WITH note AS MATERIALIZED (
     SELECT * FROM unnest(p_notes) n
   ), event AS (
-    INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)
-      SELECT n.version, 'customer_' || CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'recover' THEN 'recovered' ELSE 'deleted' END,
+    INSERT INTO reclaim.event_outbox (epoch, sequence, type, customer_id, payload)
+      SELECT (SELECT epoch FROM reclaim.installation), n.version, 'customer_' || CASE n.change WHEN 'freeze' THEN 'frozen' WHEN 'recover' THEN 'recovered' ELSE 'deleted' END,
         n.customer_id, CASE WHEN n.change <> 'delete' THEN reclaim.customer_object(c)::jsonb
           ELSE CASE WHEN n.removed THEN n.object ELSE reclaim.customer_object_deleted(c.id, c.billing_account_id,
               c.tm_deletion_scheduled, c.tm_create, c.tm_update, c.tm_delete) END

@@ -11,8 +11,8 @@ BEGIN
       SELECT e.customer_id, p.name FROM reclaim.erasures e CROSS JOIN reclaim.cascade_participants p
       WHERE e.customer_id = p_customer AND p.enabled AND p.id_of <> 'account' AND (p_participant IS NULL OR p.name = p_participant)
       ON CONFLICT DO NOTHING;
-    UPDATE reclaim.erasures SET completed_at = NULL, reopened_at = reclaim.now() WHERE customer_id = p_customer
-      AND completed_at IS NOT NULL AND EXISTS (
+    UPDATE reclaim.erasures SET completed_at = NULL, settled_at = NULL, certificate_id = NULL, reopened_at = reclaim.now()
+      WHERE customer_id = p_customer AND settled_at IS NOT NULL AND EXISTS (
         SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = p_customer AND r.status NOT IN ('done', 'kept'));
   END IF;
   UPDATE reclaim.cascade_participants SET tries = 0, retry_at = '-infinity'

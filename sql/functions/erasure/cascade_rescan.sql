@@ -55,8 +55,8 @@ BEGIN
     SELECT r.customer_id, r.participant FROM reclaim.cascade_receipts r JOIN reclaim.cascade_participants p ON p.name = r.participant
       WHERE r.customer_id = ANY (v_ids) AND r.status = 'done' AND p.kind = 'storage' AND p.enabled
     ON CONFLICT DO NOTHING;
-  UPDATE reclaim.erasures SET reopened_at = v_now, completed_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now END,
-      rescan_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now + interval '1 hour' END
+  UPDATE reclaim.erasures SET reopened_at = v_now, completed_at = NULL, certificate_id = NULL, rescan_at = NULL,
+      settled_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now END
     WHERE customer_id = ANY (v_found || v_own.changed);
   GET DIAGNOSTICS v_count = ROW_COUNT;
 END

@@ -19,8 +19,8 @@ BEGIN
   IF v_due IS NULL OR v_due = '{}' THEN
     RETURN 0;
   END IF;
-  UPDATE reclaim.erasures SET completed_at = NULL, reopened_at = reclaim.now(), rescan_at = NULL
-    WHERE customer_id = ANY (v_due) AND completed_at IS NOT NULL;
+  UPDATE reclaim.erasures SET completed_at = NULL, settled_at = NULL, certificate_id = NULL, reopened_at = reclaim.now(), rescan_at = NULL
+    WHERE customer_id = ANY (v_due) AND settled_at IS NOT NULL;
   PERFORM reclaim.cascade_tell(p_participant, v_due);
   RETURN cardinality(v_due);
 END

@@ -31,6 +31,7 @@ BEGIN
       WHERE participant = p_name AND status <> 'done' RETURNING customer_id)
   SELECT array_agg(customer_id) INTO v_kept FROM kept;
   IF v_kept IS NOT NULL THEN
+    PERFORM reclaim.receipts_note(p_name, v_kept, 'reclaim');
     PERFORM reclaim.erasures_settle(v_kept);
   END IF;
   RETURN NULL;

@@ -1,5 +1,5 @@
 -- Publishes the deletions of these customers, null: of all, again for remote participants whose receipts are open; null: for
--- any. An event that is kept no more is written once more, with the version that was told.
+-- any. An event that is kept no more is written once more, with the version that was told, in the epoch in force.
 CREATE OR REPLACE FUNCTION reclaim.cascade_tell(p_participant text, p_customers uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
@@ -12,13 +12,13 @@ BEGIN
   IF v_asked <> '{}' THEN
     UPDATE reclaim.event_outbox SET published_at = NULL
       WHERE type = 'customer_deleted' AND published_at IS NOT NULL AND customer_id = ANY (v_asked);
-    INSERT INTO reclaim.event_outbox (sequence, type, customer_id, payload)
-      SELECT t.version, 'customer_deleted', t.customer_id, reclaim.customer_object_deleted(t.customer_id, c.billing_account_id,
+    INSERT INTO reclaim.event_outbox (epoch, sequence, type, customer_id, payload)
+      SELECT (SELECT epoch FROM reclaim.installation), t.version, 'customer_deleted', t.customer_id, reclaim.customer_object_deleted(t.customer_id, c.billing_account_id,
         c.tm_deletion_scheduled, c.tm_create, c.tm_update, c.tm_delete) || jsonb_build_object('remaining_balance_micros', t.remaining_micros)
       FROM reclaim.customer_told t LEFT JOIN reclaim.customer_customers c ON c.id = t.customer_id
       WHERE t.customer_id = ANY (v_asked) AND t.status = 'deleted' AND NOT EXISTS (
         SELECT FROM reclaim.event_outbox o WHERE o.customer_id = t.customer_id AND o.type = 'customer_deleted')
-      ON CONFLICT (customer_id, sequence) DO NOTHING;
+      ON CONFLICT (customer_id, epoch, sequence) DO NOTHING;
   END IF;
   PERFORM pg_notify('reclaim_events', '');
 END

@@ -20,6 +20,7 @@ BEGIN
     FROM (SELECT one.id, p_participant AS participant, coalesce(n.rows, 0) AS rows, one.id = ANY (p_remaining) AS remains
       FROM unnest(p_ids) AS one (id) LEFT JOIN unnest(p_counted, p_counts) AS n (id, rows) ON n.id = one.id OFFSET 0) AS page
     WHERE r.customer_id = page.id AND r.participant = page.participant;
+  PERFORM reclaim.receipts_note(p_participant, ARRAY(SELECT unnest(p_ids) EXCEPT SELECT unnest(p_remaining)), 'reclaim');
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.cascade_write FROM PUBLIC;

@@ -7,6 +7,7 @@ AS $$
 DECLARE
   v_now timestamptz := reclaim.now();
   v_found uuid[];
+  v_names text[];
 BEGIN
   IF p_step = 'accounts' THEN
     PERFORM reclaim.billing_follow_customers('{}', '{}', p_ids);
@@ -24,9 +25,10 @@ BEGIN
       SELECT l.customer_id, l.name, 'done', l.rows, l.rows, v_now, v_now FROM late l
       ON CONFLICT (customer_id, participant) DO UPDATE SET rows = r.rows + excluded.rows, late_rows = r.late_rows + excluded.late_rows,
         late_at = excluded.late_at, done_at = excluded.done_at
-      RETURNING r.customer_id)
-  SELECT coalesce(array_agg(DISTINCT customer_id), '{}') INTO v_found FROM noted;
-  RETURN v_found;
+      RETURNING r.customer_id, r.participant)
+  SELECT array_agg(customer_id), array_agg(participant) INTO v_found, v_names FROM noted;
+  PERFORM reclaim.receipts_note(n.name, array_agg(n.id), 'reclaim') FROM unnest(v_found, v_names) AS n (id, name) GROUP BY n.name;
+  RETURN ARRAY(SELECT DISTINCT unnest(v_found));
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.rescan_own FROM PUBLIC;

@@ -22,8 +22,9 @@ BEGIN
     IF p_rows > 0 THEN
       UPDATE reclaim.cascade_receipts SET rows = rows + p_rows, late_rows = late_rows + p_rows, late_at = v_now, done_at = v_now
         WHERE customer_id = p_customer AND participant = p_participant;
-      UPDATE reclaim.erasures SET reopened_at = v_now, completed_at = v_now, rescan_at = v_now + interval '1 hour'
-        WHERE customer_id = p_customer AND completed_at IS NOT NULL;
+      PERFORM reclaim.receipts_note(p_participant, ARRAY[p_customer], 'reclaim');
+      UPDATE reclaim.erasures SET reopened_at = v_now, settled_at = v_now, completed_at = NULL, certificate_id = NULL, rescan_at = NULL
+        WHERE customer_id = p_customer AND settled_at IS NOT NULL;
     END IF;
   ELSIF p_outcome = 'done' THEN
     PERFORM reclaim.cascade_write(p_participant, ARRAY[p_customer], ARRAY[p_customer], ARRAY[p_rows], '{}', v_now);

@@ -46,8 +46,8 @@ export class Consumer {
   }
 }
 
-/** id → { status, sequence } in the consumer. */
+/** id → { status, epoch, sequence } in the consumer. */
 export async function consumed(db) {
-  const rows = await db.query('select customer_id as id, status, sequence::int from customer_states order by customer_id');
+  const rows = await db.query('select customer_id as id, status, epoch, sequence::int from customer_states order by customer_id');
   return Object.fromEntries(rows.map(({ id, ...rest }) => [id, rest]));
 }

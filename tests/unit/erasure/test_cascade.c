@@ -21,10 +21,11 @@ static void names_of_participants_are_plain(void **state UNUSED)
 /* No connection is needed to say so, and none is there. */
 static void receipts_that_name_nothing_are_not_expected(void **state UNUSED)
 {
-    assert_int_equal(cascade_receive(NULL, NULL, "no-id", "tag", true, 0, NULL, clock_ns()), ERR_MISSING);
-    assert_int_equal(
-        cascade_receive(NULL, NULL, "a0000000-0000-4000-8000-000000000001", "No Name", true, 0, NULL, clock_ns()),
-        ERR_MISSING);
+    assert_int_equal(cascade_receive(NULL, "no-id", "tag", true, 0, NULL, REPORTED_BY_SERVICE, clock_ns()),
+                     ERR_MISSING);
+    assert_int_equal(cascade_receive(NULL, "a0000000-0000-4000-8000-000000000001", "No Name", true, 0, NULL,
+                                     REPORTED_BY_SERVICE, clock_ns()),
+                     ERR_MISSING);
 }
 
 int main(void)

@@ -16,7 +16,7 @@ const disagreements = `
     from reclaim.billing_accounts a
   ), last_event as (
     select distinct on (customer_id) customer_id, type, sequence, payload ->> 'status' as status
-    from reclaim.event_outbox order by customer_id, sequence desc
+    from reclaim.event_outbox order by customer_id, epoch desc, sequence desc
   )
   select id, 'a freeze without its dates or its author' as what from customer
     where status = 'frozen' and (tm_deletion_scheduled is null or deletion_effective_at is null or frozen_by is null or frozen_billing_at is null)
@@ -49,7 +49,8 @@ const disagreements = `
   union all
   select customer_id, 'the same event twice in a row: ' || type from (
     select customer_id, type, lag(type) over (partition by customer_id order by position) as before,
-      sequence <= lag(sequence) over (partition by customer_id order by position) as backwards from reclaim.event_outbox) e
+      (epoch, sequence) <= (lag(epoch) over (partition by customer_id order by position), lag(sequence) over (partition by customer_id order by position)) as backwards
+      from reclaim.event_outbox) e
     where type = before or backwards
   union all
   select c.id, 'a ' || c.status || ' customer was told of as ' || coalesce(t.status, 'nothing')

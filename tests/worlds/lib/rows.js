@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { until } from '../../service/lib/stage.js';
 
 const clock = /\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?(Z|\+00(:00)?)?/g;
+const hash = /\b[0-9a-f]{64}\b/g;
 const uuid = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 
 const whose = ['frozen_by', 'freeze_reason']; // differ by design, in rows and in events
@@ -22,6 +23,9 @@ const own = {
   access_keys: ['changed_xid', 'key_hash', 'prefix'],
   gate_ended: ['changed_xid'],
   work_items: ['id', 'leased_by'],
+  receipt_facts: ['id'],
+  erasures: ['certificate_id', 'address_hash', 'link_hash'],
+  erasure_certificates: ['id', 'jws'], // signed; what it says is the fact
 };
 
 /** The tables of Reclaim that name a customer, and those that name what belongs to it. */
@@ -63,7 +67,7 @@ function plain(value, names) {
         .map(([key, one]) => [key, plain(one, names)]),
     );
   const named = names.reduce((text, [word, name]) => text.replaceAll(word, name), value);
-  return named.replace(clock, '<time>').replace(uuid, '<id>');
+  return named.replace(clock, '<time>').replace(hash, '<hash>').replace(uuid, '<id>');
 }
 
 /** table → rows, each column → value. */

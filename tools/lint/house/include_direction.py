@@ -9,7 +9,7 @@ import re
 from tree import findings
 
 PLATFORM = {"text", "pg", "cluster", "http", "client"}
-SERVICES = {"credentials", "limits", "work", "mail", "events"}
+SERVICES = {"credentials", "limits", "work", "mail", "events", "proof"}
 ENTRY = {"gate", "api"}
 FEATURES = {"recovery", "customers", "calls", "billing", "erasure", "sandbox"}
 

@@ -1,4 +1,4 @@
-#include "credentials/base64url.h"
+#include "base/base64url.h"
 
 #include <sodium.h>
 
@@ -20,4 +20,17 @@ enum err base64url_read(struct str text, unsigned char *into, size_t size, size_
         return ERR_INPUT;
     *ret_len = len;
     return OK;
+}
+
+void base64url_add(struct buf *out, struct str bytes)
+{
+    char text[sodium_base64_ENCODED_LEN(48, sodium_base64_VARIANT_URLSAFE_NO_PADDING)];
+    if (!bytes.at) /* of a buffer that failed */
+        out->failed = ERR_MEMORY;
+    for (size_t at = 0; at < bytes.len; at += 48) { /* a multiple of 3: parts follow each other without padding */
+        size_t len = bytes.len - at < 48 ? bytes.len - at : 48;
+        sodium_bin2base64(text, sizeof text, (const unsigned char *)bytes.at + at, len,
+                          sodium_base64_VARIANT_URLSAFE_NO_PADDING);
+        buf_addz(out, text);
+    }
 }

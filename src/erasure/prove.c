@@ -1,0 +1,249 @@
+#include "erasure/prove.h"
+
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/metrics.h"
+#include "base/random.h"
+#include "erasure/certificate.h"
+#include "pg/arrays.h"
+
+#define SEAL_EVERY_NS (10 * NS_PER_S)
+#define ROUND_NS (60 * NS_PER_S)
+#define CERTIFICATES_AT_ONCE 500
+#define ARENA_MAX ((size_t)64 * 1024 * 1024)
+#define ARRAY_MAX ((size_t)256 * 1024 * 1024)
+
+METRIC_COUNTER(issued, "reclaim_certificates_total", "Certificates of erasure issued.");
+
+static const struct statement prove_waits = {
+    .name = "prove_waits",
+    .sql =
+        "SELECT EXISTS (SELECT FROM reclaim.erasures WHERE settled_at IS NOT NULL AND certificate_id IS NULL) AS waits",
+    .params = 0,
+    .columns = "waits:bool",
+};
+
+static const struct statement prove_claims = {
+    .name = "prove_claims",
+    .sql = "SELECT c.customer_id, c.settled_at::text AS settled, c.completed_at::text AS completed,"
+           " reclaim.rfc3339(c.completed_at + $2::int8 * interval '1 millisecond') AS backups, c.claims::text AS claims"
+           " FROM reclaim.erasure_claims($1::int4) c",
+    .params = 2,
+    .columns = "customer_id:uuid settled:text completed:text backups:text claims:text",
+};
+
+static const struct statement prove_certificates = {
+    .name = "prove_certificates",
+    .sql = "INSERT INTO reclaim.erasure_certificates (certificate_id, customer_id, settled_at, completed_at, fact, jws)"
+           " SELECT * FROM unnest($1::uuid[], $2::uuid[], $3::timestamptz[], $4::timestamptz[], $5::text[],"
+           " $6::text[])",
+    .params = 6,
+    .columns = "",
+};
+
+/* An erasure that was opened again meanwhile is settled at another time, and gets another certificate. */
+static const struct statement prove_complete = {
+    .name = "prove_complete",
+    .sql = "UPDATE reclaim.erasures e SET completed_at = c.completed_at, certificate_id = c.certificate_id,"
+           " rescan_at = coalesce(e.rescan_at, c.completed_at + interval '1 hour')"
+           " FROM reclaim.erasure_certificates c WHERE e.settled_at IS NOT NULL AND e.certificate_id IS NULL"
+           " AND c.customer_id = e.customer_id AND c.settled_at = e.settled_at",
+    .params = 0,
+    .columns = "",
+};
+
+const struct statement *const prove_statements[] = {&prove_waits, &prove_claims, &prove_certificates, &prove_complete};
+const size_t prove_statement_count = COUNT_OF(prove_statements);
+
+/* Certificates of one round, and the arrays that store them. */
+struct certificates {
+    struct pending {
+        json_t *claims;
+        char id[37];
+        struct str customer_id, settled, completed;
+        char *fact;
+        struct digest leaf;
+        int64_t position;
+    } * each;
+    int count;
+    struct buf ids, customers, settled, completed, facts, jws, positions, hashes;
+};
+
+static void certificates_cleanup(struct certificates *all)
+{
+    for (int i = 0; i < all->count; i++) {
+        json_decref(all->each[i].claims);
+        free(all->each[i].fact);
+    }
+    struct buf *const arrays[] = {&all->ids,   &all->customers, &all->settled,   &all->completed,
+                                  &all->facts, &all->jws,       &all->positions, &all->hashes};
+    for (size_t i = 0; i < COUNT_OF(arrays); i++)
+        buf_free(arrays[i]);
+}
+
+/* What no erasure reaches. */
+static json_t *not_covered(const struct prover *prover, struct str backups_until)
+{
+    static const char backups[] = "Backups made before the erasure are not changed. They are deleted when they expire;"
+                                  " a backup that is restored before is erased again.";
+    static const char events[] = "Events and messages that were delivered to other systems before the erasure are not"
+                                 " called back; the event of the deletion was sent to the same systems.";
+    json_t *list = json_array();
+    if (list && prover->backup_retention_ms > 0 &&
+        json_array_append_new(list, json_pack("{s:s, s:s%, s:s}", "what", "backups", "until", backups_until.at,
+                                              backups_until.len, "reason", backups))) {
+        json_decref(list);
+        return NULL;
+    }
+    if (list && json_array_append_new(list, json_pack("{s:s, s:s}", "what", "events", "reason", events))) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
+/* Adds to the claims of the database what only the program knows. */
+static enum err complete_claims(const struct prover *prover, const struct sealed_log *log, struct pending *p,
+                                struct str backups_until)
+{
+    random_uuid(p->id);
+    if (json_object_set_new(p->claims, "iss", json_string("reclaim")) ||
+        json_object_set_new(p->claims, "installation", json_string(log->installation)) ||
+        json_object_set_new(p->claims, "jti", json_string(p->id)) ||
+        json_object_set_new(p->claims, "epoch", json_integer(log->epoch)) ||
+        json_object_set_new(p->claims, "not_covered", not_covered(prover, backups_until)))
+        return ERR_MEMORY;
+    p->fact = certificate_fact(p->claims);
+    if (!p->fact)
+        return ERR_MEMORY;
+    p->leaf = merkle_leaf(str_of(p->fact));
+    return OK;
+}
+
+static enum err read_claims(const struct prover *prover, struct sealed_log *log, const struct pg_call *rows,
+                            struct certificates *all)
+{
+    all->each = arena_take(log->arena, (rows->rows ? (size_t)rows->rows : 1) * sizeof *all->each);
+    if (!all->each)
+        return ERR_MEMORY;
+    for (int row = 0; row < rows->rows; row++) {
+        struct pending *p = &all->each[all->count++];
+        p->claims = json_read_object(pg_get(rows, row, 4), NULL);
+        p->customer_id = arena_copy(log->arena, pg_get(rows, row, 0));
+        p->settled = arena_copy(log->arena, pg_get(rows, row, 1));
+        p->completed = arena_copy(log->arena, pg_get(rows, row, 2));
+        if (!p->claims || !p->customer_id.at || !p->settled.at || !p->completed.at)
+            return ERR_MEMORY;
+        enum err e = complete_claims(prover, log, p, pg_get(rows, row, 3));
+        if (e)
+            return e;
+        p->position = sealed_log_add(log, &p->leaf);
+    }
+    return OK;
+}
+
+static enum err sign_one(const struct sealed_log *log, struct pending *p, struct certificates *all)
+{
+    struct digest path[MERKLE_LEVELS];
+    char hash[DIGEST_HEX_LEN + 1];
+    struct certificate_place place = {
+        .position = p->position, .size = (int64_t)log->after.size, .path = path, .root = log->root, .head = log->head};
+    AUTO(buf) struct buf jws = buf_new(CERTIFICATE_MAX);
+    place.path_len = merkle_batch_path(log->batch, (size_t)(p->position - (int64_t)log->before.size), path);
+    enum err e = certificate_write(p->claims, log->clock_s, &place, log->key, &jws);
+    if (e)
+        return e;
+    digest_hex(&p->leaf, hash);
+    array_add_plain(&all->ids, str_of(p->id));
+    array_add_plain(&all->customers, p->customer_id);
+    array_add_text(&all->settled, p->settled);
+    array_add_text(&all->completed, p->completed);
+    array_add_text(&all->facts, str_of(p->fact));
+    array_add_plain(&all->jws, buf_str(&jws));
+    array_add_i64(&all->positions, p->position);
+    array_add_plain(&all->hashes, str_of(hash));
+    return OK;
+}
+
+static enum err certificate_calls(struct certificates *all, struct pg_call calls[2])
+{
+    const char *ids = array_end(&all->ids), *customers = array_end(&all->customers),
+               *settled = array_end(&all->settled), *completed = array_end(&all->completed),
+               *facts = array_end(&all->facts), *jws = array_end(&all->jws), *positions = array_end(&all->positions),
+               *hashes = array_end(&all->hashes);
+    if (!ids || !customers || !settled || !completed || !facts || !jws || !positions || !hashes)
+        return ERR_MEMORY;
+    calls[0] = (struct pg_call){
+        .ask = &prove_certificates,
+        .args = {pg_text(ids), pg_text(customers), pg_text(settled), pg_text(completed), pg_text(facts), pg_text(jws)}};
+    calls[1] = (struct pg_call){.ask = &sealed_log_add_certificates,
+                                .args = {pg_text(positions), pg_text(ids), pg_text(hashes)}};
+    return OK;
+}
+
+/* One transaction: new facts, certificates of settled erasures, and the head over both. */
+static enum err seal_and_certify(struct prover *prover, struct pg *pg, struct arena *arena, struct certificates *all,
+                                 bool *ret_more)
+{
+    struct pg_call calls[2 + SEALED_LOG_WRITES];
+    size_t count = 0;
+    struct sealed_log log;
+    AUTO(tx) struct tx *tx = tx_begin(pg, clock_ns() + ROUND_NS);
+    enum err e = sealed_log_begin(&log, &prover->log, tx, arena, CERTIFICATES_AT_ONCE);
+    if (e)
+        return e;
+    struct pg_call claims = {.ask = &prove_claims,
+                             .args = {pg_i64(CERTIFICATES_AT_ONCE), pg_i64(prover->backup_retention_ms)}};
+    if ((e = tx_trip(tx, &claims, 1)) || (e = read_claims(prover, &log, &claims, all)) || (e = sealed_log_close(&log)))
+        return e;
+    for (int i = 0; i < all->count && !e; i++)
+        e = sign_one(&log, &all->each[i], all);
+    if (!e && all->count)
+        e = certificate_calls(all, calls);
+    if (e)
+        return e;
+    count = all->count ? 2 : 0;
+    count += sealed_log_writes(&log, calls + count);
+    *ret_more = log.more || all->count == CERTIFICATES_AT_ONCE;
+    return tx_commit(tx, calls, count);
+}
+
+static enum err prove_round(struct prover *prover, struct pg *pg, bool *ret_more)
+{
+    AUTO(arena) struct arena *arena = arena_new((size_t)64 * 1024, ARENA_MAX);
+    if (!arena)
+        return ERR_MEMORY;
+    struct certificates all = {.ids = buf_new(ARRAY_MAX),
+                               .customers = buf_new(ARRAY_MAX),
+                               .settled = buf_new(ARRAY_MAX),
+                               .completed = buf_new(ARRAY_MAX),
+                               .facts = buf_new(ARRAY_MAX),
+                               .jws = buf_new(ARRAY_MAX),
+                               .positions = buf_new(ARRAY_MAX),
+                               .hashes = buf_new(ARRAY_MAX)};
+    enum err e = seal_and_certify(prover, pg, arena, &all, ret_more);
+    if (!e)
+        counter_add(&issued, (uint64_t)all.count);
+    certificates_cleanup(&all);
+    if (e)
+        return e;
+    struct pg_call complete = {.ask = &prove_complete};
+    return pg_ask(pg, &complete, clock_ns() + ROUND_NS);
+}
+
+enum err prover_run(struct prover *prover, struct pg *pg, struct shift *shift)
+{
+    struct pg_call waits = {.ask = &prove_waits};
+    enum err e = pg_ask(pg, &waits, clock_ns() + ROUND_NS);
+    bool due = !e && (pg_get_bool(&waits, 0, 0) || clock_ns() >= prover->seal_ns);
+    if (!due)
+        return e;
+    prover->seal_ns = clock_ns() + SEAL_EVERY_NS;
+    for (bool more = true; !e && more && shift_goes_on(shift);) {
+        more = false;
+        e = prove_round(prover, pg, &more);
+    }
+    return e == ERR_CONFLICT ? OK : e;
+}

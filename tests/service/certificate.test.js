@@ -1,0 +1,182 @@
+// The certificate of an erasure: issued when the last receipt is in, verified offline by the program and by another library.
+
+import assert from 'node:assert/strict';
+import { createHash, randomUUID } from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+
+import { compactVerify, createLocalJWKSet } from 'jose';
+
+import { addCustomer, asAdmin, asUser, assertError, scene } from './lib/customers.js';
+import { addServices, deleted, due, erased, fillServices, receipt, remove } from './lib/erasure.js';
+import { request } from './lib/http.js';
+import { run } from './lib/reclaim.js';
+import { Stage, until } from './lib/stage.js';
+
+const stage = new Stage();
+let db, server, provider;
+before(async () => {
+  ({ db, server, provider } = await scene(stage, { settings: { RECLAIM_EXPIRY_INTERVAL: '1s', RECLAIM_PUBLIC_URL: 'https://accounts.example.com' } }));
+  await addServices(stage, db, ['contact', 'flow']);
+});
+after(() => stage.end());
+
+const get = (path, headers = {}) => request(server, { path, headers });
+const certificate = (id, headers = asAdmin()) => get(`/v1/customers/${id}/certificate`, headers);
+const claimsOf = (jws) => JSON.parse(Buffer.from(jws.split('.')[1], 'base64url'));
+
+/** A deleted customer with its certificate and the number from its last mail. */
+async function certified() {
+  const customer = await addCustomer(db);
+  await fillServices(db, customer, 3, ['contact', 'flow']);
+  await due(server, db, customer);
+  await deleted(db, customer);
+  const ledger = await erased(server, customer);
+  const answer = await certificate(customer.id);
+  assert.equal(answer.status, 200, answer.body);
+  const mail = await until('the last mail', () => provider.mailsTo(customer.email).map((sent) => sent.mail).find(({ subject }) => /was deleted/.test(subject)));
+  return { customer, ledger, jws: answer.body, answer, mail };
+}
+
+async function keySet() {
+  const answer = await get('/.well-known/reclaim-erasure-key');
+  assert.equal(answer.status, 200);
+  return answer;
+}
+
+const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'reclaim-certificate-'));
+stage.after(() => fs.rmSync(directory, { recursive: true }));
+const file = (name, text) => {
+  const at = path.join(directory, name);
+  fs.writeFileSync(at, text);
+  return at;
+};
+
+const verify = async (jws, keys, ...more) =>
+  run(stage, ['verify', file('certificate.jose', jws), '--key', file('keys.json', keys), ...more], {});
+
+describe('a certificate', () => {
+  it('says what was erased, when and by whom, and nothing personal', async () => {
+    const { customer, ledger, jws, answer } = await certified();
+    assert.equal(answer.headers['content-type'], 'application/jose');
+    const claims = claimsOf(jws);
+    assert.equal(claims.sub, customer.id);
+    assert.equal(claims.requested_at, ledger.requested_at);
+    assert.equal(claims.completed_at, ledger.completed_at);
+    assert.deepEqual(
+      claims.participants.map(({ name, kind, status, rows, reported_by }) => ({ name, kind, status, rows, reported_by })),
+      ['contact', 'flow'].map((name) => ({ name, kind: 'table', status: 'done', rows: 3, reported_by: 'reclaim' })),
+    );
+    assert.deepEqual(claims.not_covered.map(({ what }) => what), ['backups', 'events']);
+    const text = JSON.stringify(claims).toLowerCase();
+    for (const personal of [customer.email, customer.name]) assert.ok(!text.includes(personal.toLowerCase()), personal);
+  });
+
+  it('is verified by jose with the published key set', async () => {
+    const { jws } = await certified();
+    const { payload, protectedHeader } = await compactVerify(jws, createLocalJWKSet(JSON.parse((await keySet()).body)));
+    assert.equal(protectedHeader.typ, 'reclaim-erasure+jwt');
+    assert.equal(protectedHeader.alg, 'EdDSA');
+    assert.equal(JSON.parse(Buffer.from(payload)).iss, 'reclaim');
+  });
+
+  it('is verified offline by reclaim verify, without settings, and in words', async () => {
+    const { customer, jws, mail } = await certified();
+    const keys = (await keySet()).body;
+    const done = await verify(jws, keys);
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /^The certificate holds\./);
+    assert.match(done.stdout, new RegExp(customer.id));
+    assert.match(done.stdout, /contact: 3 rows, .*erased by Reclaim itself/);
+    assert.match(done.stdout, /Not covered:\n {2}backups until 2/);
+    assert.match(done.stdout, /Not proved:/);
+    const salt = mail.text.match(/\b[0-9a-f]{32}\b(?=, which stands)/)[0];
+    const hash = createHash('sha256').update(Buffer.from(salt, 'hex')).update(customer.email.toLowerCase()).digest('hex');
+    assert.equal(claimsOf(jws).address.hash, hash);
+    const own = await verify(jws, keys, '--address', customer.email, '--salt', salt);
+    assert.equal(own.code, 0, own.stderr);
+    assert.match(own.stdout, /is about /);
+    const other = await verify(jws, keys, '--address', 'other@example.com', '--salt', salt);
+    assert.equal(other.code, 1);
+    assert.match(other.stderr, /not about this address/);
+  });
+
+  it('does not hold when anything in it, or the key, is another', async () => {
+    const { jws } = await certified();
+    const keys = (await keySet()).body;
+    const [header, payload, signature] = jws.split('.');
+    const claims = claimsOf(jws);
+    claims.participants[0].rows++;
+    const forged = [header, Buffer.from(JSON.stringify(claims)).toString('base64url'), signature].join('.');
+    const other = JSON.stringify({ keys: [{ kty: 'OKP', crv: 'Ed25519', x: Buffer.alloc(32, 9).toString('base64url') }] });
+    const cases = [
+      [forged, keys, /its signature does not hold/],
+      [jws, other, /a key that is not in the key set/],
+      [jws.slice(0, -10), keys, /its signature does not hold/],
+      [`${header}.${payload}`, keys, /three parts/],
+      ['', keys, /does not hold/],
+      ['x'.repeat(2 << 20), keys, /larger than/],
+      [Buffer.from([0, 255, 46, 1, 46, 2]), keys, /does not hold/],
+      [jws, '{}', /has no Ed25519 key/],
+      [jws, 'no json', /not JSON/],
+    ];
+    for (const [text, set, why] of cases) {
+      const done = await verify(text, set);
+      assert.equal(done.code, 1, `${why}: ${done.stdout}`);
+      assert.match(done.stderr, why);
+    }
+  });
+
+  it('is not there before the last receipt, and then for the secret link of the last mail too', async () => {
+    const added = await run(stage, ['cascade', 'add', 'archive', '--remote'], { database: db });
+    assert.equal(added.code, 0, added.stderr);
+    const customer = await addCustomer(db);
+    assertError(await certificate(customer.id), 404, 'NOT_COMPLETE');
+    assertError(await certificate(randomUUID()), 404, 'CUSTOMER_NOT_FOUND');
+    assert.equal((await remove(server, customer.id)).status, 200);
+    assertError(await certificate(customer.id), 404, 'NOT_COMPLETE');
+    const mail = await until('the last mail', () => provider.mailsTo(customer.email).map((sent) => sent.mail).find(({ subject }) => /was deleted/.test(subject)));
+    const link = mail.text.match(/https:\/\/accounts\.example\.com(\/v1\/customers\/\S+\?secret=[0-9a-f]{32})/)[1];
+    assertError(await get(link), 404, 'NOT_COMPLETE');
+    assertError(await get(link.replace(/.$/, (last) => (last === '0' ? '1' : '0'))), 404, 'CERTIFICATE_NOT_FOUND');
+    assert.equal((await receipt(server, customer.id, 'archive', { rows: 7 })).status, 200);
+    await erased(server, customer);
+    const answer = await get(link);
+    assert.equal(answer.status, 200, answer.body);
+    const of = claimsOf(answer.body).participants.find(({ name }) => name === 'archive');
+    assert.equal(of.rows, 7);
+    assert.equal(of.reported_by, 'administrator');
+    assert.equal((await certificate(customer.id, {})).status, 401);
+    const stranger = await addCustomer(db);
+    assert.equal((await certificate(customer.id, asUser(stranger.owner_user_id))).status, 403);
+    await run(stage, ['cascade', 'remove', 'archive'], { database: db });
+  });
+
+  it('is issued again, naming the former, when something more was erased', async () => {
+    const { customer, jws } = await certified();
+    await db.query('insert into public.service_contact (customer_id, note) values ($1, $2)', [customer.id, 'late']);
+    const asked = await run(stage, ['cascade', 'rescan', customer.id], { database: db });
+    assert.equal(asked.code, 0, asked.stderr);
+    const again = await until('another certificate', async () => {
+      const answer = await certificate(customer.id);
+      return answer.status === 200 && answer.body !== jws && claimsOf(answer.body);
+    });
+    assert.equal(again.replaces, claimsOf(jws).jti);
+    assert.deepEqual(again.participants.map(({ rows, late_rows }) => [rows, late_rows]), [[4, 1], [3, undefined]]);
+  });
+
+  it('holds after the key was rotated, and the next one has the new key', async () => {
+    const { jws } = await certified();
+    const rotated = await run(stage, ['key-set', '--rotate'], { database: db });
+    assert.equal(rotated.code, 0, rotated.stderr);
+    assert.equal(JSON.parse(rotated.stdout).keys.length, 2);
+    assert.deepEqual(JSON.parse((await keySet()).body), JSON.parse(rotated.stdout));
+    assert.equal((await verify(jws, rotated.stdout)).code, 0);
+    const next = await certified();
+    const kid = (text) => JSON.parse(Buffer.from(text.split('.')[0], 'base64url')).kid;
+    assert.notEqual(kid(next.jws), kid(jws));
+    assert.equal((await verify(next.jws, rotated.stdout)).code, 0);
+  });
+});
