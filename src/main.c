@@ -175,7 +175,7 @@ static const struct command commands[] = {
              "does. For a customer that was deleted before, what is unfinished of its erasure is tried again. A legal\n"
              "hold refuses it. Prints the customer as JSON.\n",
      .words = 1,
-     .needs = NEEDS_DATABASE,
+     .needs = NEEDS_DATABASE | STOPS_WHEN_RESTORED,
      .key_purpose = LAST_MAIL_PURPOSE,
      .read = customer_read,
      .run = customer_delete_command},
@@ -188,7 +188,7 @@ static const struct command commands[] = {
              "since the last pass (RECLAIM_EXPIRY_BRAKE), no pass deletes any until --confirm says how many may go.\n",
      .options = OPTIONS({"--dry-run", NULL, "lists who is due instead: a JSON object a line, or --format"},
                         {"--confirm", "N", "deletes however many became due, as long as no more than N are due"}),
-     .needs = NEEDS_DATABASE | NEEDS_FORMAT | RUNS_ONCE,
+     .needs = NEEDS_DATABASE | NEEDS_FORMAT | RUNS_ONCE | STOPS_WHEN_RESTORED,
      .key_purpose = LAST_MAIL_PURPOSE,
      .read = expire_read,
      .run = expire_command},
@@ -282,6 +282,31 @@ static const struct command commands[] = {
      .read = audit_log_read,
      .run = audit_log_command},
 
+    {.name = "journal",
+     .group = GROUP_ERASURE,
+     .usage = "export [FILE] | import PATH | verify [PATH]",
+     .summary = "who was erased, as listed outside the database",
+     .help = "  export [FILE]   writes the lines to a new file, or to standard output, for keeping them elsewhere\n"
+             "  import PATH     compares a file or folder with the database; lines that it lacks mean that it was\n"
+             "                  restored from a backup: then run reclaim replay-erasures\n"
+             "  verify [PATH]   whether all lines are signed and in order; PATH is RECLAIM_JOURNAL unless given\n",
+     .words = 2,
+     .verbs = "export import verify",
+     .needs = NEEDS_DATABASE | RUNS_ONCE,
+     .read = journal_command_read,
+     .run = journal_command},
+    {.name = "replay-erasures",
+     .group = GROUP_ERASURE,
+     .usage = "[--journal PATH] [--keep-keys]",
+     .summary = "erases again whom a restored backup brought back",
+     .help = "After the database was restored from a backup: erases again, in every participant and without a mail,\n"
+             "the customers that the journal lists; ends codes, sessions and API keys, some of which had ended since;\n"
+             "raises the epoch of events. Until then nothing is mailed, charged or deleted. It can be repeated.\n",
+     .options = OPTIONS({"--journal", "PATH", "the journal, or an export of it; RECLAIM_JOURNAL unless given"},
+                        {"--keep-keys", NULL, "leaves API keys as they were at the time of the backup"}),
+     .needs = NEEDS_DATABASE | RUNS_ONCE,
+     .run = replay_command},
+
     {.name = "orphans",
      .group = GROUP_REGISTRATIONS,
      .usage = "[delete USER_ID | purge] [--older-than AGE] [--reason TEXT]",
@@ -306,7 +331,7 @@ static const struct command commands[] = {
                         {"--dry-run", NULL, "purge: lists whom it would delete"}),
      .words = 2,
      .verbs = "delete purge",
-     .needs = NEEDS_DATABASE | NEEDS_FORMAT,
+     .needs = STOPS_WHEN_RESTORED | NEEDS_DATABASE | NEEDS_FORMAT,
      .key_purpose = IDENTIFIER_PURPOSE,
      .read = orphans_read,
      .run = orphans_command},

@@ -27,6 +27,13 @@ bool stop_is_raised(int stop_fd)
     return stop_wait(stop_fd, 0);
 }
 
+void stop_clear(int stop_fd)
+{
+    uint64_t raised;
+    if (stop_is_raised(stop_fd))
+        (void)!read(stop_fd, &raised, sizeof raised);
+}
+
 void stop_free(int stop_fd)
 {
     if (stop_fd >= 0)

@@ -9,6 +9,7 @@ void stop_raise(int stop_fd);
 /* Waits up to `wait_ms`; true once it is raised. */
 bool stop_wait(int stop_fd, int wait_ms);
 bool stop_is_raised(int stop_fd);
-void stop_free(int stop_fd); /* -1 is allowed */
+void stop_clear(int stop_fd); /* as if it had not been raised */
+void stop_free(int stop_fd);  /* -1 is allowed */
 
 #endif

@@ -455,6 +455,7 @@ struct hangup *hangup_new(const char *switch_url)
         return NULL;
     h->own_url = switch_url;
     h->kind = (struct work_kind){.name = HANGUP_KIND,
+                                 .goes_on = true,
                                  .tries_max = 1000000, /* until it succeeds */
                                  .pause_first_ns = NS_PER_S / 2,
                                  .pause_most_ns = 10 * NS_PER_S,

@@ -25,6 +25,7 @@ enum command_need {
     NEEDS_SETTINGS = 2 | NEEDS_CONFIG,   /* loaded before `run` */
     NEEDS_DATABASE = 4 | NEEDS_SETTINGS, /* a connection, not through a pooler */
     NEEDS_FORMAT = 8,                    /* prints a list: takes --format table|csv|json */
+    STOPS_WHEN_RESTORED = 32,            /* deletes: waits until erasures are replayed */
     RUNS_ONCE = 16,                      /* several transactions: a conflict does not repeat `run` as a whole */
 };
 

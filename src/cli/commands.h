@@ -30,6 +30,9 @@ enum err key_set_command(struct command_context *c);
 struct proof_keys;
 /* The keys that sign certificates; `why` says what is missing. */
 enum err command_proof_keys(struct command_context *c, struct proof_keys *ret) MUST_CHECK;
+enum err replay_command(struct command_context *c);
+enum err journal_command_read(struct command_context *c);
+enum err journal_command(struct command_context *c);
 enum err audit_log_read(struct command_context *c);
 enum err audit_log_command(struct command_context *c);
 

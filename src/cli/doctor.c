@@ -11,6 +11,7 @@
 #include "cli/doctor.h"
 #include "cli/doctor_adoption.h"
 #include "cli/doctor_customers.h"
+#include "cli/doctor_journal.h"
 #include "cli/doctor_role.h"
 #include "cli/doctor_supabase.h"
 #include "cli/doctor_tokens.h"
@@ -539,6 +540,7 @@ static void check_database(struct examination *x, struct pg *pg, const struct se
     check_mail(x, pg, s);
     check_broker(x, pg, s);
     check_expiry(x, pg, s);
+    doctor_check_journal(pg, s, note, x);
     doctor_check_storage(pg, s, note, x);
     doctor_check_columns(pg, note, x);
     check_switches(x, pg, s);

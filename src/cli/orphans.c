@@ -57,6 +57,8 @@ static enum err read_delete(struct command_context *c)
 
 enum err orphans_read(struct command_context *c)
 {
+    if (!*word(c, 0))
+        c->needs &= ~(unsigned)STOPS_WHEN_RESTORED; /* only lists */
     static const char *const names[] = {[ORPHANS_LIST] = "", [ORPHANS_DELETE] = "delete", [ORPHANS_PURGE] = "purge"};
     struct orphans_input *in = arena_take(c->arena, sizeof *in);
     const char *reason = option(c, "--reason");

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/random.h"
 #include "cli/options.h"
+#include "erasure/replay.h"
 #include "server/database.h"
 
 #define RETRIES_MAX 5 /* as src/pg/pool.c repeats requests */
@@ -36,6 +37,19 @@ static enum err run_repeatedly(struct command_context *c)
     }
 }
 
+static enum err refuse_when_restored(struct command_context *c)
+{
+    bool restored;
+    enum err e = replay_is_needed(c->pg, clock_ns() + DATABASE_DEADLINE_NS, &restored);
+    if (e == ERR_DATABASE) /* the schema is older: the command itself says so */
+        return OK;
+    if (e)
+        return why_set(&c->why, e, "reclaim.installation cannot be read (%s)", err_name(e));
+    return restored ? why_set(&c->why, ERR_INPUT,
+                              "the database was restored from a backup: run reclaim replay-erasures first")
+                    : OK;
+}
+
 static enum err open_and_run(struct command_context *c)
 {
     AUTO(settings) struct settings *settings = NULL;
@@ -52,6 +66,8 @@ static enum err open_and_run(struct command_context *c)
     if (!e && uses_database && c->key_purpose)
         e = database_same_key(settings, db.pg, &c->why);
     c->pg = db.pg;
+    if (!e && c->needs & STOPS_WHEN_RESTORED)
+        e = refuse_when_restored(c);
     return e ? e : run_repeatedly(c);
 }
 

@@ -38,7 +38,7 @@ struct forgotten { /* whom a work item is about */
 static enum err clear(struct customers *customers, struct pg *pg, const struct forgotten *who, int64_t deadline_ns)
 {
     AUTO(buf) struct buf ids = buf_new(64);
-    AUTO(buf) struct buf sealed = buf_new(1024);
+    AUTO(buf) struct buf sealed = buf_new(2048);
     AUTO(buf) struct buf owners = buf_new(64);
     AUTO(cooldown_batch) struct cooldown_batch addresses = {0};
     const struct deletion_terms terms = customers_deletion_terms(customers);
@@ -49,7 +49,7 @@ static enum err clear(struct customers *customers, struct pg *pg, const struct f
         return e;
     if (row.rows == 1 && !str_eq(pg_get(&row, 0, 0), STR("deleted")))
         return OK; /* inserted again under the same id */
-    deletion_add(terms.last_mail_key, who->customer_id, row.rows ? pg_get(&row, 0, 1) : STR(""), &ids, &sealed);
+    deletion_add(&terms, who->customer_id, row.rows ? pg_get(&row, 0, 1) : STR(""), &ids, &sealed);
     if (who->owner)
         array_add_plain(&owners, str_of(who->owner));
     if (!array_end(&ids) || !array_end(&sealed) || !array_end(&owners))

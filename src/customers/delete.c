@@ -89,7 +89,7 @@ struct deletion_of_one {
 static enum err write_deletion(struct deletion_of_one *o, struct tx *tx, const struct pg_call *row)
 {
     const struct actor *actor = o->actor;
-    deletion_add(o->terms->last_mail_key, o->customer_id, pg_get(row, 0, 3), &o->ids, &o->sealed);
+    deletion_add(o->terms, o->customer_id, pg_get(row, 0, 3), &o->ids, &o->sealed);
     const char *ids = array_end(&o->ids), *sealed = array_end(&o->sealed);
     if (!ids || !sealed)
         return ERR_MEMORY;
@@ -148,7 +148,7 @@ enum err customer_delete(const struct deletion_terms *terms, struct pg *pg, cons
                          struct deletion_result *ret)
 {
     struct deletion_of_one o = {
-        .terms = terms, .customer_id = customer_id, .actor = actor, .ids = buf_new(64), .sealed = buf_new(1024)};
+        .terms = terms, .customer_id = customer_id, .actor = actor, .ids = buf_new(64), .sealed = buf_new(2048)};
     *ret = (struct deletion_result){.outcome = DELETION_UNKNOWN};
     enum err e = decide_and_write(&o, pg, deadline_ns, arena, ret);
     ret->committed_ns = clock_ns();

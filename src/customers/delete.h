@@ -5,8 +5,8 @@
 #include "base/buf.h"
 #include "customers/expiry.h"
 
-/* Adds a customer to the two arrays that customers_delete takes. */
-void deletion_add(const struct digest *last_mail_key, const char *id, struct str email, struct buf *ids,
+/* Adds a customer to the two arrays that customers_delete takes (p_sealed of reclaim.clear_customers). */
+void deletion_add(const struct deletion_terms *terms, const char *id, struct str email, struct buf *ids,
                   struct buf *sealed);
 
 extern const struct statement

@@ -17,7 +17,7 @@
 #define BATCH 1000
 #define BATCH_NS (60 * NS_PER_S)
 #define CONFLICTS_MAX 5
-#define ARRAY_BYTES ((size_t)BATCH * (LAST_MAIL_SEALED_MAX + 8))
+#define ARRAY_BYTES ((size_t)BATCH * (LAST_MAIL_SEALED_MAX + DIGEST_HEX_LEN + 9))
 #define CLOCKS_DIFFER_S 300
 #define BRAKE_SHARE 20 /* one in so many: 5 % */
 
@@ -104,13 +104,22 @@ const struct statement *const expiry_statements[] = {
 };
 const size_t expiry_statement_count = COUNT_OF(expiry_statements);
 
-void deletion_add(const struct digest *last_mail_key, const char *id, struct str email, struct buf *ids,
+void deletion_add(const struct deletion_terms *terms, const char *id, struct str email, struct buf *ids,
                   struct buf *sealed)
 {
-    char box[LAST_MAIL_SEALED_MAX];
-    bool mail = last_mail_key && last_mail_seal(last_mail_key, id, email, box) == OK;
+    char text[LAST_MAIL_SEALED_MAX + 1 + DIGEST_HEX_LEN], lower[MAIL_ADDRESS_MAX + 1];
     array_add_plain(ids, str_of(id));
-    array_add_text(sealed, mail ? str_of(box) : (struct str){NULL, 0});
+    if (email.len == 0 || str_copy(email, lower, sizeof lower)) {
+        array_add_text(sealed, (struct str){NULL, 0});
+        return;
+    }
+    if (!terms->last_mail_key || last_mail_seal(terms->last_mail_key, id, email, text))
+        memcpy(text, "::", sizeof "::");
+    size_t len = strlen(text);
+    text[len] = ':';
+    str_lower(lower, email.len);
+    cooldown_hash(terms->cooldown_key, (struct str){lower, email.len}, text + len + 1);
+    array_add_text(sealed, str_of(text));
 }
 
 /* Due in the ordinary course are few at a time; a wrong clock or a wrong setting makes many due at once. */
@@ -165,7 +174,7 @@ static enum err lock_batch(const struct deletion_terms *terms, struct tx *tx, co
     if (e || rows.rows == 0)
         return e;
     for (int row = 0; row < rows.rows; row++)
-        deletion_add(terms->last_mail_key, pg_get(&rows, row, 0).at, pg_get(&rows, row, 2), ids, sealed);
+        deletion_add(terms, pg_get(&rows, row, 0).at, pg_get(&rows, row, 2), ids, sealed);
     ret->count = rows.rows;
     if (!array_end(ids) || !array_end(sealed) ||
         str_copy(pg_get(&rows, rows.rows - 1, 1), ret->after, sizeof ret->after) ||

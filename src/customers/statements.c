@@ -146,7 +146,8 @@ const struct statement login_find_user = {
            " u.email_confirmed_at IS NOT NULL AND u.is_anonymous IS NOT TRUE"
            " AND coalesce(u.banned_until <= pg_catalog.now(), true) AS may_sign_in,"
            " reclaim.has_second_factor(u.id) AS second_factor FROM (VALUES ($1)) AS asked (email)"
-           " LEFT JOIN auth.users u ON u.email = asked.email AND NOT u.is_sso_user AND u.deleted_at IS NULL",
+           " LEFT JOIN auth.users u ON u.email = asked.email AND NOT u.is_sso_user AND u.deleted_at IS NULL"
+           " AND NOT EXISTS (SELECT FROM reclaim.erased_before b WHERE b.id = u.id)",
     .params = 1,
     .columns = "id:uuid hash:text may_sign_in:bool second_factor:bool",
 };

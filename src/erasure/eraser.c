@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/restored.h"
 #include "erasure/cascade.h"
 #include "erasure/storage.h"
 
@@ -207,7 +208,7 @@ enum err eraser_run(void *context, struct pg *pg, struct shift *shift)
 {
     struct eraser *eraser = context;
     enum err e = OK;
-    for (bool did = true; !e && did && shift_goes_on(shift);) {
+    for (bool did = true; !e && did && !restored_may_be() && shift_goes_on(shift);) {
         did = false;
         e = erase_round(pg, shift, &did);
         if (!e)

@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "base/restored.h"
 #include "erasure/certificate.h"
 #include "pg/arrays.h"
 
@@ -15,14 +16,58 @@
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 #define ARRAY_MAX ((size_t)256 * 1024 * 1024)
 
+/* Deletions that other programs wrote are cleared a moment later; which logins are gone is known then. */
+#define TO_JOURNAL                                                                                                     \
+    "e.journal_hash IS NULL AND (e.cleared OR e.requested_at < (SELECT reclaim.now() - interval '1 minute'))"
+
 METRIC_COUNTER(issued, "reclaim_certificates_total", "Certificates of erasure issued.");
 
 static const struct statement prove_waits = {
     .name = "prove_waits",
-    .sql =
-        "SELECT EXISTS (SELECT FROM reclaim.erasures WHERE settled_at IS NOT NULL AND certificate_id IS NULL) AS waits",
+    .sql = "SELECT EXISTS (SELECT FROM reclaim.erasures WHERE settled_at IS NOT NULL AND certificate_id IS NULL)"
+           " OR EXISTS (SELECT FROM reclaim.erasures e WHERE " TO_JOURNAL ") AS waits",
     .params = 0,
     .columns = "waits:bool",
+};
+
+/* The line before the next one, and whose line is to be written: with the users whose logins are gone. */
+static const struct statement prove_last_line = {
+    .name = "prove_last_line",
+    .sql = "SELECT pg_catalog.encode(hash, 'hex') AS hash FROM reclaim.journal_lines ORDER BY id DESC LIMIT 1",
+    .params = 0,
+    .columns = "hash:text",
+};
+
+static const struct statement prove_erasures = {
+    .name = "prove_erasures",
+    .sql = "SELECT e.customer_id, reclaim.rfc3339(e.requested_at) AS requested, e.address_hash, e.link_hash,"
+           " e.keyed_address, coalesce((SELECT pg_catalog.jsonb_agg(u.user_id ORDER BY u.user_id)"
+           " FROM reclaim.erasure_users u WHERE u.customer_id = e.customer_id AND NOT EXISTS (SELECT FROM auth.users a"
+           " WHERE a.id = u.user_id AND a.deleted_at IS NULL)), '[]')::text AS users"
+           " FROM reclaim.erasures e WHERE " TO_JOURNAL " ORDER BY e.requested_at LIMIT $1::int8 FOR UPDATE",
+    .params = 1,
+    .columns = "customer_id:uuid requested:text address_hash:text link_hash:text keyed_address:text users:text",
+};
+
+static const struct statement prove_lines = {
+    .name = "prove_lines",
+    .sql =
+        "WITH line AS (SELECT * FROM unnest($1::text[], $2::text[], $3::text[], $4::uuid[]) WITH ORDINALITY"
+        " AS n (hash, line, kind, customer_id, place)), added AS (INSERT INTO reclaim.journal_lines (hash, line, kind)"
+        " SELECT pg_catalog.decode(n.hash, 'hex'), n.line, n.kind FROM line n ORDER BY n.place)"
+        " UPDATE reclaim.erasures e SET journal_hash = pg_catalog.decode(n.hash, 'hex') FROM line n"
+        " WHERE e.customer_id = n.customer_id",
+    .params = 4,
+    .columns = "",
+};
+
+/* $1: the id of the last line that is on the disk. */
+static const struct statement prove_journaled = {
+    .name = "prove_journaled",
+    .sql = "UPDATE reclaim.erasures e SET journaled = true FROM reclaim.journal_lines l"
+           " WHERE NOT e.journaled AND e.journal_hash IS NOT NULL AND l.hash = e.journal_hash AND l.id <= $1::int8",
+    .params = 1,
+    .columns = "",
 };
 
 static const struct statement prove_claims = {
@@ -54,7 +99,9 @@ static const struct statement prove_complete = {
     .columns = "",
 };
 
-const struct statement *const prove_statements[] = {&prove_waits, &prove_claims, &prove_certificates, &prove_complete};
+const struct statement *const prove_statements[] = {&prove_waits,        &prove_last_line, &prove_erasures,
+                                                    &prove_lines,        &prove_journaled, &prove_claims,
+                                                    &prove_certificates, &prove_complete};
 const size_t prove_statement_count = COUNT_OF(prove_statements);
 
 /* Certificates of one round, and the arrays that store them. */
@@ -183,20 +230,101 @@ static enum err certificate_calls(struct certificates *all, struct pg_call calls
     return OK;
 }
 
-/* One transaction: new facts, certificates of settled erasures, and the head over both. */
-static enum err seal_and_certify(struct prover *prover, struct pg *pg, struct arena *arena, struct certificates *all,
-                                 bool *ret_more)
+/* Lines of the journal that one round writes, as arrays. */
+struct lines {
+    struct journal_chain chain;
+    struct buf hashes, texts, kinds, customers;
+    int count;
+};
+
+static void lines_cleanup(struct lines *lines)
 {
-    struct pg_call calls[2 + SEALED_LOG_WRITES];
+    struct buf *const arrays[] = {&lines->hashes, &lines->texts, &lines->kinds, &lines->customers};
+    for (size_t i = 0; i < COUNT_OF(arrays); i++)
+        buf_free(arrays[i]);
+}
+
+static enum err add_line(struct lines *lines, enum journal_kind kind, const struct buf *text, struct str customer_id)
+{
+    char hash[DIGEST_HEX_LEN + 1];
+    if (text->failed)
+        return text->failed;
+    digest_hex(&lines->chain.last, hash);
+    array_add_plain(&lines->hashes, str_of(hash));
+    array_add_text(&lines->texts, buf_str(text));
+    array_add_plain(&lines->kinds, str_of(journal_kind_name(kind)));
+    array_add_text(&lines->customers, customer_id);
+    lines->count++;
+    return OK;
+}
+
+static enum err begin_chain(struct lines *lines, const struct sealed_log *log, const struct pg_call *last)
+{
+    lines->chain = (struct journal_chain){
+        .key = log->key, .installation = log->installation, .epoch = log->epoch, .clock_s = log->clock_s};
+    lines->chain.has_last = last->rows == 1;
+    return last->rows == 1 ? digest_parse(pg_get(last, 0, 0), &lines->chain.last) : OK;
+}
+
+/* A line for each erasure that has none yet. */
+static enum err write_erasures(struct lines *lines, const struct pg_call *rows)
+{
+    enum err e = OK;
+    for (int i = 0; i < rows->rows && !e; i++) {
+        AUTO(buf) struct buf text = buf_new(JOURNAL_LINE_MAX);
+        const struct journal_erasure erasure = {.customer_id = pg_get(rows, i, 0),
+                                                .requested_at = pg_get(rows, i, 1),
+                                                .address_hash = pg_get(rows, i, 2),
+                                                .link_hash = pg_get(rows, i, 3),
+                                                .keyed_address = pg_get(rows, i, 4),
+                                                .users = pg_get(rows, i, 5)};
+        journal_write_erasure(&lines->chain, &erasure, &text);
+        e = add_line(lines, JOURNAL_ERASURE, &text, erasure.customer_id);
+    }
+    return e;
+}
+
+static enum err write_head(struct lines *lines, const struct sealed_log *log)
+{
+    AUTO(buf) struct buf text = buf_new(JOURNAL_LINE_MAX);
+    if (log->count == 0)
+        return OK;
+    journal_write_head(&lines->chain, (int64_t)log->after.size, log->head, &text);
+    return add_line(lines, JOURNAL_HEAD, &text, (struct str){NULL, 0});
+}
+
+static enum err lines_call(struct lines *lines, struct pg_call *ret)
+{
+    const char *hashes = array_end(&lines->hashes), *texts = array_end(&lines->texts),
+               *kinds = array_end(&lines->kinds), *customers = array_end(&lines->customers);
+    if (!hashes || !texts || !kinds || !customers)
+        return ERR_MEMORY;
+    *ret = (struct pg_call){.ask = &prove_lines,
+                            .args = {pg_text(hashes), pg_text(texts), pg_text(kinds), pg_text(customers)}};
+    return OK;
+}
+
+/* One transaction: lines of new erasures, new facts, certificates of settled erasures, and the head over both. */
+static enum err seal_and_certify(struct prover *prover, struct pg *pg, struct arena *arena, struct certificates *all,
+                                 struct lines *lines, bool *ret_more)
+{
+    struct pg_call calls[3 + SEALED_LOG_WRITES];
     size_t count = 0;
     struct sealed_log log;
     AUTO(tx) struct tx *tx = tx_begin(pg, clock_ns() + ROUND_NS);
     enum err e = sealed_log_begin(&log, &prover->log, tx, arena, CERTIFICATES_AT_ONCE);
     if (e)
         return e;
-    struct pg_call claims = {.ask = &prove_claims,
-                             .args = {pg_i64(CERTIFICATES_AT_ONCE), pg_i64(prover->backup_retention_ms)}};
-    if ((e = tx_trip(tx, &claims, 1)) || (e = read_claims(prover, &log, &claims, all)) || (e = sealed_log_close(&log)))
+    struct pg_call reads[] = {
+        {.ask = &prove_last_line},
+        {.ask = &prove_erasures, .args = {pg_i64(CERTIFICATES_AT_ONCE)}},
+        {.ask = &prove_claims, .args = {pg_i64(CERTIFICATES_AT_ONCE), pg_i64(prover->backup_retention_ms)}}};
+    if ((e = tx_trip(tx, reads, COUNT_OF(reads))) || (e = begin_chain(lines, &log, &reads[0])) ||
+        (e = write_erasures(lines, &reads[1])) || (e = read_claims(prover, &log, &reads[2], all)) ||
+        (e = sealed_log_close(&log)))
+        return e;
+    bool journals = lines->count > 0; /* then their certificates may follow at once */
+    if ((e = write_head(lines, &log)))
         return e;
     for (int i = 0; i < all->count && !e; i++)
         e = sign_one(&log, &all->each[i], all);
@@ -206,8 +334,27 @@ static enum err seal_and_certify(struct prover *prover, struct pg *pg, struct ar
         return e;
     count = all->count ? 2 : 0;
     count += sealed_log_writes(&log, calls + count);
-    *ret_more = log.more || all->count == CERTIFICATES_AT_ONCE;
+    if (lines->count && (e = lines_call(lines, &calls[count++])))
+        return e;
+    *ret_more = log.more || journals || all->count == CERTIFICATES_AT_ONCE;
     return tx_commit(tx, calls, count);
+}
+
+/* What is committed goes to the journal; what is there may be certified, and what is certified is complete. */
+static enum err journal_and_complete(struct prover *prover, struct pg *pg)
+{
+    struct why why = {""};
+    int64_t last;
+    enum err e = keeper_sync(prover->keeper, pg, clock_ns() + ROUND_NS, &last, &why);
+    if (e) {
+        if (!prover->logged)
+            log_error("erasures cannot be completed: the journal cannot be written", F_STR("why", why.text));
+        prover->logged = true;
+        return e;
+    }
+    prover->logged = false;
+    struct pg_call calls[] = {{.ask = &prove_journaled, .args = {pg_i64(last)}}, {.ask = &prove_complete}};
+    return restored_is_known() ? OK : pg_trip(pg, calls, COUNT_OF(calls), clock_ns() + ROUND_NS);
 }
 
 static enum err prove_round(struct prover *prover, struct pg *pg, bool *ret_more)
@@ -223,14 +370,16 @@ static enum err prove_round(struct prover *prover, struct pg *pg, bool *ret_more
                                .jws = buf_new(ARRAY_MAX),
                                .positions = buf_new(ARRAY_MAX),
                                .hashes = buf_new(ARRAY_MAX)};
-    enum err e = seal_and_certify(prover, pg, arena, &all, ret_more);
+    struct lines lines = {.hashes = buf_new(ARRAY_MAX),
+                          .texts = buf_new(ARRAY_MAX),
+                          .kinds = buf_new(ARRAY_MAX),
+                          .customers = buf_new(ARRAY_MAX)};
+    enum err e = seal_and_certify(prover, pg, arena, &all, &lines, ret_more);
     if (!e)
         counter_add(&issued, (uint64_t)all.count);
     certificates_cleanup(&all);
-    if (e)
-        return e;
-    struct pg_call complete = {.ask = &prove_complete};
-    return pg_ask(pg, &complete, clock_ns() + ROUND_NS);
+    lines_cleanup(&lines);
+    return e ? e : journal_and_complete(prover, pg);
 }
 
 enum err prover_run(struct prover *prover, struct pg *pg, struct shift *shift)

@@ -1,16 +1,20 @@
-/* Proves erasures: once the last receipt is there the leader writes the certificate, seals it together with all new facts, and only
- * then the erasure is complete. Part of the cascade's shift, and every 10 seconds for facts alone. */
+/* Proves erasures, a part of the cascade's shift. Once a customer is deleted its line is committed, then written to the journal; once
+ * the last receipt is there too the leader writes the certificate and seals it together with all new facts; once the head of the
+ * sealed log is in the journal as well, the erasure is complete. Facts alone are sealed every 10 seconds. */
 #ifndef ERASURE_PROVE_H
 #define ERASURE_PROVE_H
 
+#include "erasure/journal_keeper.h"
 #include "proof/sealed_log.h"
 #include "work/shift.h"
 
 struct prover {
     struct sealed_log_terms log;
+    struct keeper *keeper;
     _Atomic int64_t backup_retention_ms;
     /* Used by prover_run(): */
     int64_t seal_ns; /* when facts alone are sealed next */
+    bool logged;     /* that the journal cannot be written */
 };
 
 enum err prover_run(struct prover *prover, struct pg *pg, struct shift *shift);

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "base/restored.h"
 #include "base/stop.h"
 
 #define CONNECT_NS (5 * NS_PER_S)
@@ -105,18 +106,20 @@ static const struct statement frozen_page = {
 
 static const struct statement frozen_changes = {
     .name = "frozen_changes",
-    .sql = "WITH " START "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot, change.what, change.id,"
-           " change.changed_xid::text AS place, change.unnoted, change.scheduled_us, change.effective_us,"
-           " change.by_admin, change.held,"
-           " (extract(epoch FROM pg_catalog.clock_timestamp() + always.clock_shift) * 1000000)::bigint AS now_us,"
-           " (extract(epoch FROM always.clock_shift) * 1000000)::bigint AS shift_us, always.sandbox, always.users"
-           " FROM (SELECT i.clock_shift, i.sandbox, i.customers = 'users' AS users FROM reclaim.installation i) AS "
-           "always LEFT JOIN (SELECT * FROM"
-           " ((" CHANGED_CUSTOMERS ") UNION ALL (" REVOKED_KEYS ") UNION ALL (" ENDED ")) AS any_of_them" IN_ORDER
-           ") AS change ON true ORDER BY change.changed_xid, change.id",
+    .sql =
+        "WITH " START "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot, change.what, change.id,"
+        " change.changed_xid::text AS place, change.unnoted, change.scheduled_us, change.effective_us,"
+        " change.by_admin, change.held,"
+        " (extract(epoch FROM pg_catalog.clock_timestamp() + always.clock_shift) * 1000000)::bigint AS now_us,"
+        " (extract(epoch FROM always.clock_shift) * 1000000)::bigint AS shift_us, always.sandbox, always.users, "
+        "always.restored"
+        " FROM (SELECT i.clock_shift, i.sandbox, i.customers = 'users' AS users, i.restored_at IS NOT NULL AS restored"
+        " FROM reclaim.installation i) AS always LEFT JOIN (SELECT * FROM"
+        " ((" CHANGED_CUSTOMERS ") UNION ALL (" REVOKED_KEYS ") UNION ALL (" ENDED ")) AS any_of_them" IN_ORDER
+        ") AS change ON true ORDER BY change.changed_xid, change.id",
     .params = 4,
     .columns = "snapshot:text what:text id:uuid place:text unnoted:bool " FREEZE_COLUMNS
-               " now_us:int8 shift_us:int8 sandbox:bool users:bool",
+               " now_us:int8 shift_us:int8 sandbox:bool users:bool restored:bool",
 };
 
 /* Sets frozen_api_at for freezes committed a lease ago, which every instance has read; repeated while rows are left.
@@ -347,6 +350,7 @@ static enum err read_changes(struct frozen_customers *f)
         atomic_store(&f->ahead_us, pg_get_i64(&changes, 0, 9) - clock_wall_us());
         clock_note_sandbox(pg_get_bool(&changes, 0, 11), pg_get_i64(&changes, 0, 10));
         note_where_from(f, pg_get_bool(&changes, 0, 12));
+        restored_note(pg_get_bool(&changes, 0, 13));
         gauge_set(&clock_ahead, (double)clock_sandbox_shift_ms() / 1000);
     }
     memcpy(f->snapshot, first_snapshot, strlen(first_snapshot) + 1);
@@ -437,6 +441,7 @@ static void *run(void *context)
             f->outage_logged = false;
             log_info("frozen customers loaded", F_INT("frozen", (int64_t)customer_set_count(f->set)));
             lost = follow_changes(f, &why);
+            restored_doubt(); /* what is there next may be another database */
         }
         if (lost && !f->outage_logged && !stop_is_raised(f->stop_fd)) {
             log_warn("customer changes cannot be read: the gate asks the database instead", F_STR("reason", why.text));

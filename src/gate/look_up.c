@@ -5,7 +5,11 @@
 #include "base/clock.h"
 
 #define CUSTOMER_WITH(status) "c.id AS customer_id, " status "::text AS status, " FREEZE_OF_C
-#define CUSTOMER CUSTOMER_WITH("c.status")
+/* Erased before the database was restored, and not erased again yet. */
+#define ERASED_BEFORE(id) "EXISTS (SELECT FROM reclaim.erased_before b WHERE b.id = " id ")"
+#define CUSTOMER                                                                                                       \
+    CUSTOMER_WITH(                                                                                                     \
+        "CASE WHEN " ERASED_BEFORE("c.id") " OR " ERASED_BEFORE("$1::uuid") " THEN 'deleted' ELSE c.status END")
 #define CUSTOMER_COLUMNS "customer_id:uuid status:text " FREEZE_COLUMNS
 enum { AT_FREEZE = 2, AFTER_CUSTOMER = 6 }; /* the places of its columns, and of the next one */
 
@@ -28,18 +32,22 @@ static const struct statement customer_of_user = {
  * may be a user without a row, and its row that of a user who has left. */
 static const struct statement customer_of_key = {
     .name = "customer_of_key",
-    .sql = "SELECT " CUSTOMER_WITH(
-        "CASE WHEN c.owner_user_id = c.id AND reclaim.user_has_left(c.id) THEN 'deleted'"
-        " ELSE c.status END") ", k.id AS key_id, k.scope,"
-                              " (extract(epoch FROM CASE WHEN k.expires_at IS NOT NULL THEN least(interval '1 hour',"
-                              " greatest(interval '-1 hour', k.expires_at - clock_timestamp())) END) * "
-                              "1000000)::bigint AS left_us,"
-                              " coalesce(k.last_used_at < pg_catalog.now() - interval '1 minute', true) AS use_is_due,"
-                              " (SELECT reclaim.users_watched()) AS watched"
-                              " FROM reclaim.access_keys k LEFT JOIN LATERAL reclaim.customer_row(k.customer_id) AS c "
-                              "ON true"
-                              " WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND (k.customer_id IS NULL OR c.id IS "
-                              "NOT NULL)",
+    .sql = "SELECT " CUSTOMER_WITH("CASE WHEN c.owner_user_id = c.id AND reclaim.user_has_left(c.id) OR " ERASED_BEFORE(
+        "c.id") " THEN 'deleted'"
+                " ELSE c.status END") ", k.id AS key_id, k.scope,"
+                                      " (extract(epoch FROM CASE WHEN k.expires_at IS NOT NULL THEN least(interval '1 "
+                                      "hour',"
+                                      " greatest(interval '-1 hour', k.expires_at - clock_timestamp())) END) * "
+                                      "1000000)::bigint AS left_us,"
+                                      " coalesce(k.last_used_at < pg_catalog.now() - interval '1 minute', true) AS "
+                                      "use_is_due,"
+                                      " (SELECT reclaim.users_watched()) AS watched"
+                                      " FROM reclaim.access_keys k LEFT JOIN LATERAL "
+                                      "reclaim.customer_row(k.customer_id) AS c "
+                                      "ON true"
+                                      " WHERE k.key_hash = $1 AND k.revoked_at IS NULL AND (k.customer_id IS NULL OR "
+                                      "c.id IS "
+                                      "NOT NULL)",
     .params = 1,
     .columns = CUSTOMER_COLUMNS " key_id:uuid scope:text left_us:int8 use_is_due:bool watched:bool",
 };

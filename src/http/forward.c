@@ -41,7 +41,7 @@ void request_forward(struct request *rq, const struct forward *to)
     }
     if (!rq->hold.until_ns)
         rq->hold = hold_draw(rq->route->hold, rq->arrived_ns);
-    rq->route->handle(rq);
+    route_handle(rq);
 }
 
 /* Callers build paths from ids: nothing in them is escaped. */

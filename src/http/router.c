@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/restored.h"
+
 static const struct {
     const char *name;
     enum method method;
@@ -108,5 +110,19 @@ void refuse_by_status(struct request *rq, int status)
     default:
         reply_error(rq, "UNAVAILABLE", "Reclaim cannot answer right now. Please try again in a moment.");
         return;
+    }
+}
+
+void route_handle(struct request *rq)
+{
+    if (!rq->route->waits_for_replay || !restored_is_known()) {
+        rq->route->handle(rq);
+    } else if (strcmp(rq->family->prefix, "/functions/v1/") == 0) {
+        rq->family->refuse(rq, 503); /* in the words of the contract */
+        reply_send(rq, 503);
+    } else {
+        reply_refuse(rq, 503, "RESTORED",
+                     "The database was restored from a backup: nothing is deleted, charged or mailed until an operator "
+                     "has replayed the erasures since then.");
     }
 }

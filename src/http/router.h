@@ -23,6 +23,7 @@ struct route {
     /* Runs on the loop's thread: must not block. Calls reply_send(), or has another thread call it later. */
     void (*handle)(struct request *rq);
     void *context;                /* for handle() */
+    bool waits_for_replay;        /* refused with 503 while a restored database waits for the replay of erasures */
     const struct hold_rule *hold; /* NULL: not held. Otherwise every reply of this route is held, including errors */
 };
 
@@ -37,6 +38,8 @@ struct router {
 unsigned router_find(const struct router *router, struct request *rq);
 /* "POST, OPTIONS" for an Allow header. */
 struct str methods_list(struct arena *arena, unsigned known);
+/* Calls the route's handler, or refuses. */
+void route_handle(struct request *rq);
 /* refuse() of the "/" family: {"error":"NOT_FOUND",…}. */
 void refuse_by_status(struct request *rq, int status);
 

@@ -374,7 +374,7 @@ static void dispatch(struct visit *visit)
     } else {
         rq->hold = hold_draw(rq->route->hold, rq->arrived_ns);
         rq->body = buf_str(&visit->body);
-        rq->route->handle(rq);
+        route_handle(rq);
     }
 }
 

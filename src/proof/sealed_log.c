@@ -17,7 +17,10 @@ METRIC_GAUGE(broken, "reclaim_sealed_log_broken",
 
 static const struct statement sealed_log_lock = {
     .name = "sealed_log_lock",
-    .sql = "SELECT pg_catalog.pg_advisory_xact_lock(" LOCK_CLASS ", " LOCK_SEALED_LOG ")::text AS nothing",
+    /* What is committed is written to the journal: it must survive a crash of the database. */
+    .sql = "SELECT pg_catalog.pg_advisory_xact_lock(" LOCK_CLASS ", " LOCK_SEALED_LOG ")::text || CASE"
+           " pg_catalog.current_setting('synchronous_commit') WHEN 'off' THEN"
+           " pg_catalog.set_config('synchronous_commit', 'local', true) ELSE '' END AS nothing",
     .params = 0,
     .columns = "nothing:text",
 };

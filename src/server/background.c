@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/restored.h"
 #include "erasure/cascade.h"
 #include "events/receipts.h"
 #include "events/relay.h"
@@ -15,7 +16,7 @@ struct background {
 static bool leads(void *context)
 {
     const struct background *b = context;
-    return leader_is_me(b->leader);
+    return leader_is_me(b->leader) && !restored_may_be();
 }
 
 static enum err apply_receipt(void *context, struct pg *pg, const struct receipt *r, int64_t deadline_ns)

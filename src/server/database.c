@@ -17,6 +17,7 @@
 #include "erasure/audit_receipts.h"
 #include "erasure/cascade.h"
 #include "erasure/prove.h"
+#include "erasure/replay.h"
 #include "erasure/storage.h"
 #include "events/outbox.h"
 #include "gate/authenticate.h"
@@ -388,6 +389,8 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {cooldown_statements, cooldown_statement_count},
         {cascade_statements, cascade_statement_count},
         {prove_statements, prove_statement_count},
+        {keeper_statements, keeper_statement_count},
+        {replay_statements, replay_statement_count},
         {sealed_log_statements, sealed_log_statement_count},
         {verify_log_statements, verify_log_statement_count},
         {audit_receipts_statements, audit_receipts_statement_count},

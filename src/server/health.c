@@ -1,6 +1,7 @@
 #include "server/health.h"
 
 #include "base/metrics.h"
+#include "base/restored.h"
 
 static const struct family plain[] = {{.prefix = "/", .refuse = refuse_by_status}};
 
@@ -20,6 +21,8 @@ static void readyz(struct request *rq)
         reply_body(rq, "application/json", STR("{\"status\":\"starting\"}"));
     else if (atomic_load(&health->pulse->silent) || lanes_read_state(lanes).connected == 0)
         reply_body(rq, "application/json", STR("{\"status\":\"database_down\"}"));
+    else if (restored_is_known())
+        reply_body(rq, "application/json", STR("{\"status\":\"restored\"}"));
     else if (lanes_is_stalled(lanes, LANE_GATE))
         reply_body(rq, "application/json", STR("{\"status\":\"overloaded\"}"));
     else {

@@ -33,6 +33,12 @@ static void add_guarded(struct routes *r, const struct routes_needs *needs, enum
     routes_add(r, (struct route){.method = method, .path = path, .handle = authenticate_guarded, .context = guarded});
 }
 
+/* The last route added deletes, charges or mails: after a restore it waits until erasures are replayed. */
+static void wait_for_replay(struct routes *r)
+{
+    r->routes[r->router.route_count - 1].waits_for_replay = true;
+}
+
 /* Who reaches what: tests/service/scopes.test.js has the same once more, and asks with a key of each scope. */
 #define SELF (ADMITS_CUSTOMER | ADMITS_FROZEN)
 #define OWNER (SELF | ADMITS_OWNER_ONLY)
@@ -48,11 +54,13 @@ static void add_customers(struct routes *r, const struct routes_needs *needs)
                                  .handle = sign_in_code_handle,
                                  .context = context,
                                  .hold = &r->cleanup.hold});
+    wait_for_replay(r);
     routes_add(
         r, (struct route){.method = METHOD_POST, .path = "/auth/logout", .handle = logout_handle, .context = context});
     routes_add(r, (struct route){
                       .method = METHOD_GET, .path = "/auth/session", .handle = own_session_handle, .context = context});
     add_guarded(r, needs, METHOD_POST, "/auth/unregister", OWNER, unregister_handle, context);
+    wait_for_replay(r);
     add_guarded(r, needs, METHOD_DELETE, "/auth/unregister", OWNER, recover_own_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/customers", ADMIN_READS, customers_list_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/customers", ADMITS_ADMIN, customer_create_handle, context);
@@ -64,6 +72,7 @@ static void add_customers(struct routes *r, const struct routes_needs *needs)
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/freeze", ADMITS_ADMIN, customer_freeze_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/recover", ADMITS_ADMIN, customer_recover_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/v1/customers/{id}", ADMITS_ADMIN, customer_delete_handle, context);
+    wait_for_replay(r);
     add_guarded(r, needs, METHOD_POST, "/v1/customers/{id}/hold", ADMITS_ADMIN, customer_legal_hold_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/v1/customers/{id}/hold", ADMITS_ADMIN, customer_legal_unhold_handle,
                 context);
@@ -92,6 +101,7 @@ static void add_billing(struct routes *r, const struct routes_needs *needs)
 {
     struct billing *context = &r->billing;
     add_guarded(r, needs, METHOD_POST, "/v1/billing/charges", ADMITS_ADMIN | ADMITS_BILLING, charge_handle, context);
+    wait_for_replay(r);
     add_guarded(r, needs, METHOD_GET, "/v1/billing/charges", ADMIN_READS | ADMITS_BILLING, charges_list_handle,
                 context);
     add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts", ADMIN_READS | ADMITS_BILLING, accounts_list_handle,
@@ -100,16 +110,19 @@ static void add_billing(struct routes *r, const struct routes_needs *needs)
                 context);
     add_guarded(r, needs, METHOD_DELETE, "/v1/billing/accounts/{id}", ADMITS_ADMIN | ADMITS_BILLING,
                 account_delete_handle, context);
+    wait_for_replay(r);
     add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}/valid-balance", ADMIN_READS | ADMITS_BILLING,
                 valid_balance_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/billing/accounts/{id}/adjustments", ADMITS_ADMIN | ADMITS_BILLING,
                 adjust_handle, context);
+    wait_for_replay(r);
     add_guarded(r, needs, METHOD_GET, "/v1/billing/accounts/{id}/adjustments", ADMIN_READS | ADMITS_BILLING,
                 adjustments_list_handle, context);
     add_guarded(r, needs, METHOD_GET, "/v1/billing/subscriptions", ADMIN_READS | ADMITS_BILLING,
                 subscriptions_list_handle, context);
     add_guarded(r, needs, METHOD_POST, "/v1/billing/subscriptions", ADMITS_ADMIN | ADMITS_BILLING, subscribe_handle,
                 context);
+    wait_for_replay(r);
     add_guarded(r, needs, METHOD_GET, "/v1/billing/subscriptions/{id}", ADMIN_READS | ADMITS_BILLING,
                 subscription_show_handle, context);
     add_guarded(r, needs, METHOD_DELETE, "/v1/billing/subscriptions/{id}", ADMITS_ADMIN | ADMITS_BILLING,
@@ -246,7 +259,8 @@ void routes_init(struct routes *r, const struct settings *s, const struct routes
                                  .path = "/functions/v1/cleanup-orphaned-user",
                                  .handle = cleanup_handle,
                                  .context = &r->cleanup,
-                                 .hold = &r->cleanup.hold});
+                                 .hold = &r->cleanup.hold,
+                                 .waits_for_replay = true});
     routes_add(r, (struct route){.method = METHOD_GET, .path = "/openapi.json", .handle = openapi});
     add_customers(r, needs);
     add_billing(r, needs);

@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/metrics.h"
+#include "base/restored.h"
 #include "calls/hangup.h"
 #include "calls/switches.h"
 #include "credentials/access_keys.h"
@@ -24,6 +25,7 @@
 #include "http/server.h"
 #include "http/strict.h"
 #include "limits/store.h"
+#include "proof/journal.h"
 #include "server/background.h"
 #include "server/database.h"
 #include "server/greet.h"
@@ -40,6 +42,7 @@
 #include "work/leader.h"
 
 #define QUEUE_CAPACITY 4096 /* of each lane */
+#define COMPARE_NS (300 * NS_PER_S)
 /* `reclaim freeze` leaves hanging up to the servers, and calls must end within a second. */
 #define WORK_POLL_NS (NS_PER_S / 2)
 #define PRUNE_EVERY_NS (600 * NS_PER_S)
@@ -75,6 +78,8 @@ struct app {
     struct admission *admission;
     struct leader *leader;
     struct gate_ended gate_ended;
+    struct keeper keeper;
+    struct keeper_thread *keeping;
     struct shifts shifts;
     struct post *post;
     struct engine *engine;
@@ -153,6 +158,7 @@ static enum err adopt(struct app *app, struct settings *s)
     log_warnings(s);
     routes_configure(&app->routes, s);
     shifts_configure(&app->shifts, s);
+    atomic_store(&app->keeper.retention_ms, s->backup_retention_ms);
     if (app->admission)
         configure_limits(app, s);
     if (app->public)
@@ -250,7 +256,32 @@ static enum err prune(void *context, struct pg *pg, int64_t deadline_ns)
         (e = audit_prune(pg, s->audit_retention_ms, deadline_ns)) ||
         (e = mail_prune(pg, s->audit_retention_ms, deadline_ns)))
         return e;
+    if ((e = journal_lines_prune(pg, s->backup_retention_ms, deadline_ns)))
+        return e;
     return outbox_prune(pg, s->audit_retention_ms, s->amqp_url != NULL, deadline_ns);
+}
+
+static enum err charge_subscriptions(void *context, struct pg *pg, int64_t deadline_ns)
+{
+    return restored_may_be() ? OK : subscriptions_charge_due(context, pg, deadline_ns);
+}
+
+static enum err sweep_removed_users(void *sweep, struct pg *pg, int64_t deadline_ns)
+{
+    return restored_may_be() ? OK : removed_users_sweep(sweep, pg, deadline_ns);
+}
+
+/* Before anything is served: whether the journal has lines that the database lacks. */
+static enum err compare_journal(struct app *app, struct pg *pg, struct why *why)
+{
+    int64_t lost;
+    if (!app->keeper.journal) {
+        enum err e = journal_open(settings_now(app)->journal, &app->keeper.journal, why);
+        if (e)
+            return e;
+    }
+    app->keeper.keys = &app->keys.proofs;
+    return keeper_compare(&app->keeper, pg, clock_ns() + COMPARE_NS, &lost, why);
 }
 
 /* Starts everything that needs the database, once it has been checked. */
@@ -265,10 +296,10 @@ static enum err open_features(struct app *app, const char *url, const char *dire
                                  .queue_capacity = QUEUE_CAPACITY,
                                  .pulse = pulse};
     struct duty duties[] = {{"prune", PRUNE_EVERY_NS, prune, app},
-                            {"subscriptions", SUBSCRIPTIONS_EVERY_NS, subscriptions_charge_due, app},
+                            {"subscriptions", SUBSCRIPTIONS_EVERY_NS, charge_subscriptions, app},
                             {"farewell", FORGET_EVERY_NS, last_mail_prune, NULL},
                             {"changes", SWEEP_EVERY_NS, customers_sweep, NULL},
-                            {"removed users", SWEEP_EVERY_NS, removed_users_sweep, &app->users_sweep}};
+                            {"removed users", SWEEP_EVERY_NS, sweep_removed_users, &app->users_sweep}};
     struct leader_config leader = {direct, duties, COUNT_OF(duties)};
     if (!(app->lanes = lanes_start(&lanes, why)) || !(app->leader = leader_start(&leader, why)))
         return ERR_MEMORY;
@@ -292,7 +323,9 @@ static enum err open_features(struct app *app, const char *url, const char *dire
         return e;
     if ((e = routes_open(&app->routes, app->lanes, app->engine)))
         return e;
-    return shifts_start(&app->shifts, direct, app->leader, &app->routes.customers, &app->keys.proofs, why);
+    if (!(app->keeping = keeper_start(&app->keeper, direct, why)))
+        return ERR_MEMORY;
+    return shifts_start(&app->shifts, direct, app->leader, &app->routes.customers, &app->keeper, why);
 }
 
 /* Connects, migrates and checks the database before requests use it. ERR_CLOSED and ERR_TIMEOUT: try again later. */
@@ -321,7 +354,7 @@ static enum err bring_database_up(struct app *app, struct why *why)
     if (s->switch_rpc_url &&
         (e = switches_record_setting(pg, s->switch_rpc_url, clock_ns() + DATABASE_DEADLINE_NS, why)))
         return e;
-    if ((e = token_keys_read(&app->tokens, pg, direct, why)))
+    if ((e = token_keys_read(&app->tokens, pg, direct, why)) || (e = compare_journal(app, pg, why)))
         return e;
     return open_features(app, url, direct, why);
 }
@@ -489,6 +522,8 @@ static bool close_app(struct app *app)
     clean &= server_stop(app->ops, clock_ns() + NS_PER_S);
     token_keys_stop(&app->tokens);
     shifts_stop(&app->shifts);
+    keeper_stop(app->keeping);
+    journal_close(app->keeper.journal);
     if (app->lanes) {
         cleanup_close(&app->routes.cleanup);
         gauge_source(&pool_connected, NULL, NULL);

@@ -1,9 +1,13 @@
 #include "server/shifts.h"
 
+#include "base/restored.h"
+
 #define CASCADE_EVERY_MS 500 /* costs one index look-up when there is nothing to do */
 
 static enum err expire_part(struct shifts *shifts, struct pg *pg, int part, struct shift *shift)
 {
+    if (restored_may_be())
+        return OK;
     const struct deletion_terms terms = customers_deletion_terms(shifts->customers);
     return expiry_run(&terms, pg, atomic_load(&shifts->settings)->expiry_brake, part, shift);
 }
@@ -13,7 +17,7 @@ static enum err remind_and_expire(void *context, struct pg *pg, struct shift *sh
     struct shifts *shifts = context;
     const struct settings *s = atomic_load(&shifts->settings);
     enum err e = OK;
-    if (customers_deletion_terms(shifts->customers).last_mail_key)
+    if (!restored_may_be() && customers_deletion_terms(shifts->customers).last_mail_key)
         e = reminders_run(pg, s->reminders.at_ms, s->reminders.count, shift);
     return e ? e : expire_part(shifts, pg, 0, shift);
 }
@@ -34,10 +38,11 @@ void shifts_configure(struct shifts *shifts, const struct settings *s)
 }
 
 enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader,
-                      const struct customers *customers, const struct proof_keys *proofs, struct why *why)
+                      const struct customers *customers, struct keeper *keeper, struct why *why)
 {
     shifts->customers = customers;
-    shifts->eraser.prover.log.keys = proofs;
+    shifts->eraser.prover.keeper = keeper;
+    shifts->eraser.prover.log.keys = keeper->keys;
     struct shift_config expiry = {"expiry", url, &shifts->expiry_ms, leader_fd(leader), remind_and_expire, shifts};
     struct shift_config others = {"expiry, second part", url,           &shifts->expiry_ms,
                                   leader_fd(leader),     expire_others, shifts};

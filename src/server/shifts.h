@@ -18,7 +18,7 @@ struct shifts {
 
 void shifts_configure(struct shifts *shifts, const struct settings *s);
 enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader,
-                      const struct customers *customers, const struct proof_keys *proofs, struct why *why) MUST_CHECK;
+                      const struct customers *customers, struct keeper *keeper, struct why *why) MUST_CHECK;
 void shifts_stop(struct shifts *shifts);
 
 #endif

@@ -134,6 +134,8 @@ static enum err check_together(struct settings *s, struct why *why)
                        "private cluster");
     if (!s->database_direct_url)
         s->database_direct_url = s->database_url;
+    if (!s->journal && !(s->journal = arena_printf(s->origin->arena, "%s/journal", s->data_dir).at))
+        return why_set(why, ERR_MEMORY, "no memory for the settings");
     if (!was_given(s, "RECLAIM_SANDBOX"))
         s->sandbox = SANDBOX_AS_DEMO;
     if (!s->mail_from && (s->resend_api_key || s->sendgrid_api_key || s->smtp_url))

@@ -100,8 +100,8 @@ struct settings {
     const char *amqp_url; /* NULL: events stay in the outbox */
 
     /* Keys, files and logs */
-    const char *data_dir;
-    const char *secret_key; /* NULL when not set: see settings_secret_key */
+    const char *data_dir, *journal; /* journal: made of data_dir when it is not set */
+    const char *secret_key;         /* NULL when not set: see settings_secret_key */
     /* NULL when not set: see settings_token_keys */
     const char *jwt_secret, *jwks_file, *jwks_url;
     const char *jwt_issuer, *jwt_audience; /* NULL when not set */

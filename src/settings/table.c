@@ -244,7 +244,10 @@ const struct setting settings_rows[] = {
      .help = "A folder whose en.ini and de.ini replace sentences, and whose templates/NAME.html replace templates of "
              "pages and mails."},
     {PAGES, ROW("BACKUP_RETENTION", duration, backup_retention_ms, int64_t), .min = 0, .max = 315360000000,
-     .standard = "35d", .help = "How long backups of the database exist: stated where deletion is explained."},
+     .standard = "35d",
+     .help =
+         "How long backups of the database exist: stated where deletion is explained and in certificates. Lines of the "
+         "journal are kept as long."},
 
     {EVENTS, ROW("AMQP_URL", amqp_url, amqp_url, const char *), .standard_words = "none",
      .help =
@@ -254,6 +257,10 @@ const struct setting settings_rows[] = {
 
     {RUNNING, ROW("DATA_DIR", string, data_dir, const char *), .min = 1, .max = 1024, .standard = "./reclaim-data",
      .help = "Directory of the private cluster and of generated keys."},
+    {RUNNING, ROW("JOURNAL", string, journal, const char *), .min = 1, .max = 1024,
+     .standard_words = "`RECLAIM_DATA_DIR/journal`",
+     .help = "Folder outside the database that lists who was erased, in ids and keyed hashes. After a restore "
+             "`reclaim replay-erasures` erases them again: back it up apart from the database."},
     {RUNNING, ROW("SECRET_KEY", secret, secret_key, const char *), .min = SECRET_KEY_MIN, .max = SECRET_KEY_MAX,
      .standard_words = "made into `RECLAIM_DATA_DIR`; required with an external database",
      .help = "Master key of everything that is hashed or signed, the same on all instances of one database. Make one "

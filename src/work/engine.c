@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "base/restored.h"
 #include "client/client.h"
 #include "pg/arrays.h"
 #include "pg/listener.h"
@@ -154,7 +155,7 @@ void engine_add(struct engine *e, struct work_item *item)
     item->state = item->kind->run ? ITEM_WAITING : ITEM_RUNNING;
     list_add(list_of(e, item), item);
     publish_item_count(e);
-    if (e->stopping)
+    if (e->stopping || (restored_may_be() && !item->kind->goes_on))
         work_end(item, WORK_RETURNED, NULL);
     else if (item->tries > item->kind->tries_max && item->kind->give_up)
         item->kind->give_up(item);
@@ -323,11 +324,15 @@ static void *run_engine(void *context)
 static void write_kinds(struct engine *e, const struct work_config *config)
 {
     e->kind_names = buf_new(4096);
+    e->going_names = buf_new(4096);
     for (size_t i = 0; i < config->kind_count && i < WORK_KINDS_MAX; i++) {
         e->kinds[e->kind_count++] = config->kinds[i];
         array_add_text(&e->kind_names, str_of(config->kinds[i]->name));
+        if (config->kinds[i]->goes_on)
+            array_add_text(&e->going_names, str_of(config->kinds[i]->name));
     }
     (void)!array_end(&e->kind_names); /* a failure shows in kind_names.failed */
+    (void)!array_end(&e->going_names);
 }
 
 static struct engine *engine_new(const struct work_config *config)
@@ -348,7 +353,7 @@ static struct engine *engine_new(const struct work_config *config)
     wheel_init(&e->timers, TICK_NS, clock_ns());
     write_kinds(e, config);
     e->client = client_new(&client);
-    if (!table_sync_open(e) || !e->client || e->kind_names.failed) {
+    if (!table_sync_open(e) || !e->client || e->kind_names.failed || e->going_names.failed) {
         work_free(e);
         return NULL;
     }
@@ -396,6 +401,7 @@ void work_free(struct engine *e)
     client_free(e->client);
     table_sync_close(e);
     buf_free(&e->kind_names);
+    buf_free(&e->going_names);
     pthread_mutex_destroy(&e->lock);
     free(e);
 }

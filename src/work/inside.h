@@ -61,7 +61,7 @@ struct engine {
     struct client *client;
     const struct work_kind *kinds[WORK_KINDS_MAX];
     size_t kind_count;
-    struct buf kind_names; /* an array literal */
+    struct buf kind_names, going_names; /* array literals; the latter of the kinds that go on after a restore */
     int64_t lease_ns, poll_ns;
     int64_t lease_owner; /* of this engine's leases (leased_by): a random number */
     pthread_t thread;

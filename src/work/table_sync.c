@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "base/metrics.h"
 #include "base/random.h"
+#include "base/restored.h"
 #include "pg/arrays.h"
 #include "work/inside.h"
 
@@ -254,7 +255,8 @@ static enum err record_renew_claim(struct job *job, struct pg *pg)
     if (s->claim_limit)
         *(claim = &calls[n++]) =
             (struct pg_call){.ask = &work_claim,
-                             .args = {pg_text(e->kind_names.at), pg_i64((int64_t)s->claim_limit), lease_owner, lease}};
+                             .args = {pg_text(restored_may_be() ? e->going_names.at : e->kind_names.at),
+                                      pg_i64((int64_t)s->claim_limit), lease_owner, lease}};
     if (s->census)
         *(census = &calls[n++]) = (struct pg_call){.ask = &work_census};
     s->leased_from_ns = clock_ns();

@@ -35,6 +35,7 @@ struct work_kind {
     const char *name;                      /* in the table and the metrics */
     int tries_max;                         /* runs begun, including those ended by a crash; then the item is dead */
     int64_t pause_first_ns, pause_most_ns; /* before the second run, doubled for each further one, with jitter */
+    bool goes_on; /* while a restored database waits for the replay of erasures (base/restored.h) */
     void *context;
 
     /* Blocks, on a connection of the pool, until the deadline at most. OK: done. ERR_CONFLICT: the pool runs it

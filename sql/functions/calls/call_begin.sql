@@ -21,6 +21,9 @@ BEGIN
   -- A customer that may not call is refused without taking a lock.
   SELECT c.status, c.tm_deletion_scheduled INTO outcome, v_scheduled
     FROM reclaim.customer_customers c WHERE c.id = p_customer;
+  IF EXISTS (SELECT FROM reclaim.erased_before b WHERE b.id = p_customer) THEN
+    outcome := 'deleted'; -- before the database was restored
+  END IF;
   IF outcome = 'active' OR outcome IS NULL AND v_users AND EXISTS (SELECT FROM reclaim.implied_customer(p_customer)) THEN
     PERFORM pg_catalog.pg_advisory_xact_lock_shared(1919247213, reclaim.customer_turn(p_customer));
     IF outcome IS NULL THEN

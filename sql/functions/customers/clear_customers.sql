@@ -1,6 +1,7 @@
 -- Clears what is personal of deleted customers, or of customers that are deleted by it; the logins of their owners and
 -- members go with them. p_sealed: for each what is stored of its last mail (src/customers/last_mail.h), or null for none: the sealed
--- address, the salted hash of the address and the hash of the link's secret, with colons between them.
+-- address, the salted hash of the address, the hash of the link's secret and the keyed hash of the address, with colons between them.
+-- Without the first no mail is sent.
 -- p_owners: of rows that are gone. Returns how many rows it has cleared.
 CREATE OR REPLACE FUNCTION reclaim.clear_customers(p_ids uuid[], p_sealed text[], p_owners uuid[]) RETURNS integer
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp SET enable_seqscan = off SET jit = off
@@ -38,7 +39,7 @@ BEGIN
     SELECT 'mail', jsonb_strip_nulls(jsonb_build_object('template', 'customer-deleted', 'customer_id', one,
       'sealed', split_part(sealed, ':', 1),
       'language', language))
-    FROM unnest(p_ids, p_sealed, v_languages) AS mail (one, sealed, language) WHERE sealed IS NOT NULL;
+    FROM unnest(p_ids, p_sealed, v_languages) AS mail (one, sealed, language) WHERE split_part(sealed, ':', 1) <> '';
   UPDATE reclaim.customer_told SET language = NULL WHERE customer_id = ANY (p_ids) AND language IS NOT NULL;
   PERFORM pg_notify('reclaim_work', '');
   RETURN v_count;

@@ -1,12 +1,12 @@
 -- What is certified of erasures that are settled and not certified yet, p_limit at most, which it locks: the claims about the
--- customer, without what the program adds (src/erasure/prove.c). A receipt that is kept was not erased.
+-- customer, without what the program adds (src/erasure/prove.c). Only those whose line is in a journal on the disk. A receipt that is kept was not erased.
 CREATE OR REPLACE FUNCTION reclaim.erasure_claims(p_limit integer, OUT customer_id uuid, OUT settled_at timestamptz,
   OUT completed_at timestamptz, OUT claims jsonb) RETURNS SETOF record
 LANGUAGE sql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
 AS $$
   WITH due AS MATERIALIZED (
     SELECT e.*, coalesce(e.completed_at, reclaim.now()) AS complete_at FROM reclaim.erasures e
-      WHERE e.settled_at IS NOT NULL AND e.certificate_id IS NULL AND NOT EXISTS (
+      WHERE e.settled_at IS NOT NULL AND e.certificate_id IS NULL AND e.journaled AND NOT EXISTS (
         SELECT FROM reclaim.erasure_certificates c WHERE c.customer_id = e.customer_id AND c.settled_at = e.settled_at)
       ORDER BY e.settled_at LIMIT p_limit FOR UPDATE
   )

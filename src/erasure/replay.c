@@ -1,0 +1,220 @@
+#include "erasure/replay.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+#include "pg/lock_ids.h"
+#include "pg/tx.h"
+#include "proof/journal_line.h"
+
+#define BATCH 1000
+#define BATCH_NS (120 * NS_PER_S)
+#define CONFLICTS_MAX 5
+
+static const struct statement replay_needed = {
+    .name = "replay_needed",
+    .sql = "SELECT i.restored_at IS NOT NULL OR EXISTS (SELECT FROM reclaim.journal_lines WHERE lost) AS needed"
+           " FROM reclaim.installation i",
+    .params = 0,
+    .columns = "needed:bool",
+};
+
+/* What the journal says of epochs and keys: of all lines, since the greatest may be of any. */
+static const struct statement replay_lost = {
+    .name = "replay_lost",
+    .sql = "SELECT count(*) FILTER (WHERE l.kind = 'erasure') AS erasures,"
+           " coalesce(max((pg_catalog.split_part(l.line, E'\\t', 1)::jsonb ->> 'epoch')::int4), 1) AS epoch,"
+           " pg_catalog.to_json(pg_catalog.array_agg(DISTINCT pg_catalog.split_part(l.line, E'\\t', 1)::jsonb ->> "
+           "'kid'))::text"
+           " AS kids FROM reclaim.journal_lines l WHERE l.lost",
+    .params = 0,
+    .columns = "erasures:int8 epoch:int4 kids:text",
+};
+
+static const struct statement replay_begin = {
+    .name = "replay_begin",
+    .sql = "SELECT epoch, codes, sessions, keys, mails FROM reclaim.replay_begin($1::int4, $2::int4, $3::bool)",
+    .params = 3,
+    .columns = "epoch:int4 codes:int8 sessions:int8 keys:int8 mails:int8",
+};
+
+static const struct statement replay_batch = {
+    .name = "replay_batch",
+    .sql = "SELECT last, lines, erased, absent FROM reclaim.replay_erasures($1::int8, $2::int4)",
+    .params = 2,
+    .columns = "last:int8 lines:int4 erased:int4 absent:int4",
+};
+
+static const struct statement replay_next = {
+    .name = "replay_next",
+    .sql = "SELECT id, pg_catalog.split_part(line, E'\\t', 1)::jsonb ->> 'customer' AS customer_id"
+           " FROM reclaim.journal_lines WHERE lost AND kind = 'erasure' AND id > $1::int8 ORDER BY id LIMIT 1",
+    .params = 1,
+    .columns = "id:int8 customer_id:text",
+};
+
+/* The last line, and the last of the other branch: of what this database wrote, or of what it lacked. */
+static const struct statement replay_tips = {
+    .name = "replay_tips",
+    .sql =
+        "SELECT pg_catalog.encode(l.hash, 'hex') AS last, (SELECT pg_catalog.encode(o.hash, 'hex')"
+        " FROM reclaim.journal_lines o WHERE o.imported <> l.imported ORDER BY o.id DESC LIMIT 1) AS other,"
+        " (SELECT count(*) FROM reclaim.journal_lines n WHERE n.lost AND n.kind = 'erasure') AS left_over,"
+        " i.epoch, i.proof_generation AS generation, extract(epoch FROM pg_catalog.clock_timestamp())::int8 AS clock,"
+        " (extract(epoch FROM i.created_at) * 1000000)::int8::text AS created"
+        " FROM reclaim.installation i, (SELECT * FROM reclaim.journal_lines ORDER BY id DESC LIMIT 1) l",
+    .params = 0,
+    .columns = "last:text other:text left_over:int8 epoch:int4 generation:int4 clock:int8 created:text",
+};
+
+static const struct statement replay_lock = {
+    .name = "replay_lock",
+    .sql = "SELECT pg_catalog.pg_advisory_xact_lock(" LOCK_CLASS ", " LOCK_SEALED_LOG ")::text AS nothing",
+    .params = 0,
+    .columns = "nothing:text",
+};
+
+static const struct statement replay_end = {
+    .name = "replay_end",
+    .sql =
+        "WITH line AS (INSERT INTO reclaim.journal_lines (hash, line, kind) VALUES (pg_catalog.decode($1, 'hex'), $2,"
+        " 'restore')), found AS (UPDATE reclaim.journal_lines SET lost = false WHERE lost),"
+        " free AS (DELETE FROM reclaim.erased_before)"
+        " UPDATE reclaim.installation SET restored_at = NULL",
+    .params = 2,
+    .columns = "",
+};
+
+const struct statement *const replay_statements[] = {&replay_needed, &replay_lost, &replay_begin, &replay_batch,
+                                                     &replay_next,   &replay_tips, &replay_lock,  &replay_end};
+const size_t replay_statement_count = COUNT_OF(replay_statements);
+
+enum err replay_is_needed(struct pg *pg, int64_t deadline_ns, bool *ret)
+{
+    struct pg_call call = {.ask = &replay_needed};
+    enum err e = pg_ask(pg, &call, deadline_ns);
+    *ret = !e && pg_get_bool(&call, 0, 0);
+    return e;
+}
+
+static int greatest_generation(const struct proof_keys *keys, struct str kids)
+{
+    AUTO(json) json_t *list = kids.at ? json_read_array(kids, NULL) : NULL;
+    int greatest = 1;
+    size_t i;
+    const json_t *kid;
+    json_array_foreach(list, i, kid) for (int g = 1; g <= PROOF_GENERATIONS;
+                                          g++) if (g > greatest && strcmp(json_string_value(kid),
+                                                                          keys->generations[g - 1].public.kid) == 0)
+        greatest = g;
+    return greatest;
+}
+
+static enum err begin(struct replay *r)
+{
+    struct pg_call lost = {.ask = &replay_lost};
+    enum err e = pg_ask(r->pg, &lost, clock_ns() + BATCH_NS);
+    if (e)
+        return e;
+    r->of = pg_get_i64(&lost, 0, 0);
+    struct pg_call call = {.ask = &replay_begin,
+                           .args = {pg_i64(pg_get_i64(&lost, 0, 1)),
+                                    pg_i64(greatest_generation(r->keys, pg_get(&lost, 0, 2))),
+                                    pg_text(r->keeps_keys ? "true" : "false")}};
+    if ((e = pg_ask(r->pg, &call, clock_ns() + BATCH_NS)))
+        return e;
+    r->epoch = pg_get_i64(&call, 0, 0);
+    r->codes = pg_get_i64(&call, 0, 1);
+    r->sessions = pg_get_i64(&call, 0, 2);
+    r->api_keys = pg_get_i64(&call, 0, 3);
+    r->mails = pg_get_i64(&call, 0, 4);
+    return OK;
+}
+
+static enum err note_failure(struct replay *r, int64_t *after, const char *sqlstate)
+{
+    struct pg_call next = {.ask = &replay_next, .args = {pg_i64(*after)}};
+    enum err e = pg_ask(r->pg, &next, clock_ns() + BATCH_NS);
+    if (e || next.rows == 0)
+        return e;
+    *after = pg_get_i64(&next, 0, 0);
+    if (r->failed++ == 0) {
+        memcpy(r->sqlstate, sqlstate, sizeof r->sqlstate);
+        e = str_copy(pg_get(&next, 0, 1), r->failed_customer, sizeof r->failed_customer);
+    }
+    return e;
+}
+
+/* A batch that fails is halved until the customer that cannot be erased is alone. */
+static enum err erase_all(struct replay *r)
+{
+    int64_t size = BATCH, after = 0, done = 0;
+    for (int conflicts = 0;;) {
+        struct pg_call call = {.ask = &replay_batch, .args = {pg_i64(after), pg_i64(size)}};
+        enum err e = pg_ask(r->pg, &call, clock_ns() + BATCH_NS);
+        if (e == ERR_CONFLICT && ++conflicts < CONFLICTS_MAX)
+            continue;
+        conflicts = 0;
+        if (e == ERR_DATABASE && size > 1) {
+            size = (size + 1) / 2;
+            continue;
+        }
+        if (e == ERR_DATABASE) {
+            if ((e = note_failure(r, &after, call.sqlstate)))
+                return e;
+            continue;
+        }
+        if (e)
+            return e;
+        if (pg_get_i64(&call, 0, 1) == 0)
+            return OK;
+        after = pg_get_i64(&call, 0, 0);
+        done += pg_get_i64(&call, 0, 1);
+        r->erased += pg_get_i64(&call, 0, 2);
+        r->absent += pg_get_i64(&call, 0, 3);
+        size = size * 2 < BATCH ? size * 2 : BATCH;
+        if (r->progress)
+            r->progress(r->context, done, r->of);
+    }
+}
+
+/* Writes the line that ends the replay, and lets the instances go on. */
+static enum err end(struct replay *r)
+{
+    AUTO(tx) struct tx *tx = tx_begin(r->pg, clock_ns() + BATCH_NS);
+    AUTO(buf) struct buf text = buf_new(JOURNAL_LINE_MAX);
+    char installation[INSTALLATION_ID_LEN + 1], hash[DIGEST_HEX_LEN + 1];
+    struct digest other = {0};
+    struct pg_call reads[] = {{.ask = &replay_lock}, {.ask = &replay_tips}}, *tips = &reads[1];
+    enum err e = tx_trip(tx, reads, COUNT_OF(reads));
+    if (e || tips->rows == 0)
+        return e;
+    installation_name(r->keys, pg_get(tips, 0, 6), installation);
+    struct journal_chain chain = {.key = &r->keys->generations[pg_get_i64(tips, 0, 4) - 1],
+                                  .installation = installation,
+                                  .epoch = pg_get_i64(tips, 0, 3),
+                                  .clock_s = pg_get_i64(tips, 0, 5),
+                                  .has_last = true};
+    if ((e = digest_parse(pg_get(tips, 0, 0), &chain.last)) ||
+        (!pg_is_null(tips, 0, 1) && (e = digest_parse(pg_get(tips, 0, 1), &other))))
+        return e;
+    journal_write_restore(&chain, pg_is_null(tips, 0, 1) ? NULL : &other, r->of, &text);
+    digest_hex(&chain.last, hash);
+    if (text.failed)
+        return text.failed;
+    struct pg_call write = {.ask = &replay_end, .args = {pg_text(hash), pg_text(buf_str(&text).at)}};
+    return tx_commit(tx, &write, 1);
+}
+
+enum err replay_erasures(struct replay *r, struct why *why)
+{
+    enum err e = begin(r);
+    if (!e)
+        e = erase_all(r);
+    if (!e && r->failed == 0)
+        e = end(r);
+    if (e)
+        return why_set(why, e, "the replay is not finished (%s%s%s); it can be repeated", err_name(e),
+                       *pg_fault(r->pg)->sqlstate ? ", SQLSTATE " : "", pg_fault(r->pg)->sqlstate);
+    return OK;
+}

@@ -1,0 +1,119 @@
+#include "proof/read_journal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "proof/digest_set.h"
+#include "proof/journal.h"
+
+/* A line is verified by its own signature, or by being named by the next line: so one signature serves a whole chain, and a line
+ * waits until the next one has been read. */
+struct reading {
+    struct journal_reading *r;
+    struct why *why;
+    const char *folder;
+    struct digest_set seen;
+    char first[INSTALLATION_ID_LEN + 1];
+    bool waits;
+    struct journal_line line;
+    char *text;
+    size_t len;
+    char file[32];
+    int64_t number;
+};
+
+static enum err refuse(struct reading *x, enum err e, const char *file, int64_t number, const char *what)
+{
+    return why_set(x->why, e, "the journal \"%s\" cannot be used: %s, line %lld: %s", x->folder, file,
+                   (long long)number, what);
+}
+
+static enum err check_waiting(struct reading *x, const struct journal_line *next)
+{
+    struct why inner;
+    if (!x->waits)
+        return OK;
+    bool named = next && next->has_previous && digest_eq(&next->previous, &x->line.hash);
+    enum err e = named ? OK : journal_line_verify((struct str){x->text, x->len}, x->r->keys, &x->line, &inner);
+    if (e)
+        return refuse(x, e, x->file, x->number, inner.text);
+    if (x->line.generation > x->r->generation)
+        x->r->generation = x->line.generation;
+    return x->r->each ? x->r->each(x->r->context, &x->line, (struct str){x->text, x->len}) : OK;
+}
+
+static void drop_waiting(struct reading *x)
+{
+    if (x->waits)
+        journal_line_cleanup(&x->line);
+    free(x->text);
+    x->text = NULL;
+    x->waits = false;
+}
+
+static enum err check_place(struct reading *x, const struct journal_line *line, const struct journal_place *place)
+{
+    const char *installation = x->r->installation ? x->r->installation : x->first;
+    if (!x->r->installation && !*x->first)
+        memcpy(x->first, line->installation, sizeof x->first);
+    if (strcmp(line->installation, installation) != 0)
+        return refuse(x, ERR_INPUT, place->file, place->number, "it belongs to another installation");
+    bool begins = place->first_file && (!place->whole || place->number == 1);
+    if (line->has_previous && !digest_set_has(&x->seen, &line->previous) && !begins)
+        return refuse(x, ERR_INPUT, place->file, place->number, "the line before it is missing");
+    return OK;
+}
+
+static enum err keep_waiting(struct reading *x, const struct journal_line *line, const struct journal_place *place,
+                             struct str text)
+{
+    x->text = malloc(text.len + 1);
+    if (!x->text)
+        return why_set(x->why, ERR_MEMORY, "no memory to read the journal");
+    memcpy(x->text, text.at, text.len);
+    x->text[text.len] = '\0';
+    x->len = text.len;
+    x->line = *line;
+    x->line.claims = json_incref(line->claims);
+    x->waits = true;
+    x->number = place->number;
+    x->r->lines++;
+    x->r->of_kind[line->kind]++;
+    if (line->epoch > x->r->epoch)
+        x->r->epoch = line->epoch;
+    if (str_copy(str_of(place->file), x->file, sizeof x->file))
+        x->file[0] = '\0';
+    return digest_set_add(&x->seen, &line->hash);
+}
+
+static enum err read_line(void *context, const struct journal_place *place, struct str text)
+{
+    struct reading *x = context;
+    struct journal_line line;
+    struct why inner;
+    enum err e = journal_line_read(text, &line, &inner);
+    if (e)
+        return refuse(x, e, place->file, place->number, inner.text);
+    e = check_place(x, &line, place);
+    if (!e)
+        e = check_waiting(x, &line);
+    drop_waiting(x);
+    if (!e)
+        e = keep_waiting(x, &line, place, text);
+    journal_line_cleanup(&line);
+    return e;
+}
+
+enum err journal_read(const char *folder, struct journal_reading *r, struct why *why)
+{
+    struct reading x = {.r = r, .why = why, .folder = folder};
+    r->lines = r->epoch = 0;
+    r->generation = 0;
+    memset(r->of_kind, 0, sizeof r->of_kind);
+    enum err e = journal_each(folder, read_line, &x, why);
+    if (!e)
+        e = check_waiting(&x, NULL);
+    drop_waiting(&x);
+    digest_set_cleanup(&x.seen);
+    return e;
+}
