@@ -120,25 +120,10 @@ static const struct statement receive = {
 };
 
 const struct statement *const cascade_statements[] = {
-    &cascade_add,
-    &cascade_list,
-    &cascade_status,
-    &cascade_ledger,
-    &cascade_preview,
-    &cascade_redrive,
-    &receive,
-    &eraser_due,
-    &eraser_page,
-    &eraser_put_off,
-    &eraser_census,
-    &eraser_rescan,
-    &cascade_preset,
-    &cascade_switch,
-    &cascade_rescan,
-    &cascade_overview,
-    &cascade_public,
-    &certificate_read,
-    &certificate_generation,
+    &cascade_add,      &cascade_list,   &cascade_status,       &cascade_ledger,   &cascade_preview,
+    &cascade_redrive,  &receive,        &eraser_due,           &eraser_page,      &eraser_put_off,
+    &eraser_census,    &eraser_rescan,  &cascade_preset,       &cascade_switch,   &cascade_rescan,
+    &cascade_overview, &cascade_public, &erasure_read_by_link, &certificate_read, &certificate_generation,
 };
 const size_t cascade_statement_count = COUNT_OF(cascade_statements);
 

@@ -19,6 +19,7 @@ struct cascade {
     _Atomic(struct pool *) anonymous; /* the same, for requests of anyone */
     int64_t backup_retention_ms;
     const struct proof_keys *proofs;
+    bool has_pages; /* a browser that opens the link of the last mail is sent to a page */
 };
 
 /* GET /v1/erasure/participants: what every deletion erases and keeps; anyone may ask. */
@@ -27,8 +28,10 @@ void erasure_participants_handle(struct request *rq);
 /* Behind authenticate_guarded: */
 void erasure_show_handle(struct request *rq, const struct caller *caller, void *cascade);    /* GET …/{id}/erasure */
 void erasure_receipt_handle(struct request *rq, const struct caller *caller, void *cascade); /* POST …/{participant} */
+/* The same with ?secret= for whoever has the last mail (guarded.without): */
+bool erasure_by_link(struct request *rq, void *cascade);
 
-/* GET …/{id}/certificate: guarded, and with ?secret= for whoever has the last mail (guarded.without). */
+/* GET …/{id}/certificate: guarded, or by the same link. */
 void certificate_show_handle(struct request *rq, const struct caller *caller, void *cascade);
 bool certificate_by_link(struct request *rq, void *cascade);
 /* GET /.well-known/reclaim-erasure-key: the public keys that verify certificates. */
@@ -50,6 +53,8 @@ extern const struct statement cascade_preview;  /* $1 customer $2 most → previ
 extern const struct statement cascade_redrive;  /* $1 customer or null $2 participant or null → receipts */
 extern const struct statement cascade_public;   /* $1 seconds that backups exist → answer */
 
+extern const struct statement
+    erasure_read_by_link; /* $1 customer $2 hash of the link's secret → ledger without errors; no row: another secret */
 extern const struct statement certificate_read; /* $1 customer $2 hash of the link's secret or null → known jws */
 extern const struct statement certificate_generation; /* → generation */
 

@@ -2,8 +2,10 @@
 #include "api/db_request.h"
 #include "api/fields.h"
 #include "erasure/cascade.h"
+#include "http/accept.h"
 
-#define KEY_SET_MAX (PROOF_GENERATIONS * 256)
+#define KEY_SET_MAX ((size_t)PROOF_GENERATIONS * 256)
+#define LINK_SECRET_LEN ((size_t)16) /* as the last mail has it, in hex */
 
 const struct statement certificate_read = {
     .name = "certificate_read",
@@ -43,6 +45,25 @@ static struct certificate_request *request_of(struct db_request *db)
     return OWNER_OF(db, struct certificate_request, db);
 }
 
+/* People follow the link of the last mail with a browser, which gets a page; programs get the certificate. Only digits and letters of
+ * an id and a secret are passed on: without them the page says that the link is not complete. */
+static void send_to_page(struct request *rq, struct str secret)
+{
+    struct str id = str_is_uuid(rq->params[0]) ? rq->params[0] : STR("");
+    uint8_t bytes[LINK_SECRET_LEN];
+    if (secret.len != 2 * sizeof bytes || hex_read(secret, bytes, sizeof bytes))
+        secret = STR("");
+    const char *to =
+        arena_printf(rq->arena, "/account/certificate?customer=%.*s&secret=%.*s", STR_ARGS(id), STR_ARGS(secret)).at;
+    if (!to) {
+        reply_fault(rq, ERR_MEMORY);
+        return;
+    }
+    reply_header(rq, "Location", to);
+    reply_header(rq, "Referrer-Policy", "no-referrer"); /* it has the secret */
+    reply_send(rq, 303);
+}
+
 /* GET /v1/customers/{id}/certificate. 1. On the loop. */
 bool certificate_by_link(struct request *rq, void *cascade)
 {
@@ -50,6 +71,10 @@ bool certificate_by_link(struct request *rq, void *cascade)
     struct str secret = request_query(rq, "secret");
     if (!secret.at)
         return false;
+    if (context->has_pages && accept_prefers(request_header(rq, "Accept"), "text/html", "application/jose")) {
+        send_to_page(rq, secret);
+        return true;
+    }
     struct certificate_request *x = db_request_new(rq, sizeof *x, read_certificate, answer_certificate);
     if (!x || !request_id(rq, 0, x->id))
         return true;
@@ -141,7 +166,7 @@ static void answer_keys(struct db_request *db)
         return;
     }
     reply_header(db->rq, "Access-Control-Allow-Origin", "*");
-    reply_header(db->rq, "Cache-Control", "public, max-age=300");
+    db->rq->reply.cache_control = "public, max-age=300";
     reply_body(db->rq, "application/jwk-set+json", body);
     reply_send(db->rq, 200);
 }

@@ -5,9 +5,22 @@
 
 #define PREVIEW_MOST 10000 /* rows counted a participant */
 
+/* What went wrong at a service is for its operators. */
+const struct statement erasure_read_by_link = {
+    .name = "erasure_read_by_link",
+    .sql = "SELECT jsonb_set(l.ledger, '{participants}', coalesce((SELECT jsonb_agg(p.one || '{\"error\": null}'"
+           " ORDER BY p.at) FROM jsonb_array_elements(l.ledger -> 'participants') WITH ORDINALITY AS p (one, at)),"
+           " '[]'))::text AS ledger FROM reclaim.erasures e"
+           " CROSS JOIN LATERAL (SELECT reclaim.erasure_ledger(e.customer_id)::jsonb AS ledger) l"
+           " WHERE e.customer_id = $1::uuid AND e.link_hash = $2::text",
+    .params = 2,
+    .columns = "ledger:text",
+};
+
 struct erasure_request {
     struct db_request db;
     char id[37];
+    char secret_hash[DIGEST_HEX_LEN + 1];
     bool preview;
     int64_t backup_seconds;
     struct str ledger; /* or another answer; absent: there is no such customer */
@@ -19,6 +32,8 @@ struct erasure_request {
 
 static enum err read_ledger(struct db_request *db, struct pg *pg);
 static void answer_ledger(struct db_request *db);
+static enum err read_ledger_by_link(struct db_request *db, struct pg *pg);
+static void answer_link(struct db_request *db);
 static enum err read_participants(struct db_request *db, struct pg *pg);
 static bool read_receipt(struct request *rq, struct erasure_request *x);
 static enum err store_receipt(struct db_request *db, struct pg *pg);
@@ -78,6 +93,45 @@ static void answer_ledger(struct db_request *db)
     }
     reply_body(db->rq, "application/json", x->ledger);
     reply_send(db->rq, 200);
+}
+
+/* GET /v1/customers/{id}/erasure?secret=. 1. On the loop. */
+bool erasure_by_link(struct request *rq, void *cascade)
+{
+    struct cascade *context = cascade;
+    struct str secret = request_query(rq, "secret");
+    if (!secret.at)
+        return false;
+    struct erasure_request *x = db_request_new(rq, sizeof *x, read_ledger_by_link, answer_link);
+    if (!x || !request_id(rq, 0, x->id))
+        return true;
+    struct digest hash = digest_sha256(secret);
+    digest_hex(&hash, x->secret_hash);
+    db_request_start(&x->db, atomic_load(&context->anonymous));
+    return true;
+}
+
+/* 2. On a worker. */
+static enum err read_ledger_by_link(struct db_request *db, struct pg *pg)
+{
+    struct erasure_request *x = request_of(db);
+    struct pg_call call = {.ask = &erasure_read_by_link, .args = {pg_text(x->id), pg_text(x->secret_hash)}};
+    enum err e = pg_ask(pg, &call, db->job.deadline_ns);
+    x->ledger = (struct str){NULL, 0};
+    if (e || call.rows == 0)
+        return e;
+    x->ledger = arena_copy(db->rq->arena, pg_get(&call, 0, 0));
+    return x->ledger.at ? OK : ERR_MEMORY;
+}
+
+/* 3. On the same worker. */
+static void answer_link(struct db_request *db)
+{
+    if (!request_of(db)->ledger.at)
+        reply_refuse(db->rq, 404, "CERTIFICATE_NOT_FOUND",
+                     "This link leads to no certificate. Copy all of it from the mail.");
+    else
+        answer_ledger(db);
 }
 
 /* GET /v1/erasure/participants. 1. On the loop. */

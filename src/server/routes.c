@@ -86,6 +86,7 @@ static void add_cascade(struct routes *r, const struct routes_needs *needs)
                                  .handle = erasure_participants_handle,
                                  .context = context});
     add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/erasure", ADMIN_READS | SELF, erasure_show_handle, context);
+    r->guarded[r->router.route_count - 1].without = erasure_by_link;
     add_guarded(r, needs, METHOD_GET, "/v1/customers/{id}/certificate", ADMIN_READS | SELF, certificate_show_handle,
                 context);
     r->guarded[r->router.route_count - 1].without = certificate_by_link;
@@ -212,6 +213,7 @@ static void furnish(struct routes *r, const struct contract *contract, const str
     r->cascade.authenticator = needs->authenticator;
     r->cascade.proofs = needs->proofs;
     r->cascade.backup_retention_ms = s->backup_retention_ms;
+    r->cascade.has_pages = needs->pages != NULL;
     r->calls.authenticator = needs->authenticator;
     r->console.authenticator = needs->authenticator;
     r->console.admission = needs->admission;

@@ -154,6 +154,55 @@ describe('a certificate', () => {
     await run(stage, ['cascade', 'remove', 'archive'], { database: db });
   });
 
+  it('is for programs by the link of the last mail, and a page for browsers, which passes the secret on to no other', async () => {
+    const { customer, jws, mail } = await certified();
+    const link = mail.text.match(/https:\/\/accounts\.example\.com(\/v1\/customers\/\S+\?secret=[0-9a-f]{32})/)[1];
+    const secret = link.slice(-32);
+    for (const accept of [undefined, '*/*', 'application/jose', 'application/jose, text/html;q=0.9', 'text/html;q=0.5, */*']) {
+      const answer = await get(link, accept ? { Accept: accept } : {});
+      assert.equal(answer.status, 200, accept);
+      assert.equal(answer.headers['content-type'], 'application/jose');
+      assert.equal(answer.body, jws);
+    }
+    const browser = { Accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' };
+    const sent = await get(link, browser);
+    assert.equal(sent.status, 303);
+    assert.equal(sent.headers.location, `/account/certificate?customer=${customer.id}&secret=${secret}`);
+    assert.equal(sent.headers['referrer-policy'], 'no-referrer');
+    assert.equal(sent.headers['cache-control'], 'no-store');
+    const odd = await get(`/v1/customers/${customer.id}/certificate?secret=${encodeURIComponent('a\r\nSet-Cookie: b=c&customer=x')}`, browser);
+    assert.equal(odd.headers.location, `/account/certificate?customer=${customer.id}&secret=`);
+    assert.equal((await get('/v1/customers/7/certificate?secret=x', browser)).headers.location, '/account/certificate?customer=&secret=');
+    assert.equal((await certificate(customer.id, { ...asAdmin(), ...browser })).status, 200, 'with credentials it is the certificate whatever is accepted');
+    assert.equal((await certificate(customer.id, browser)).status, 401);
+  });
+
+  it('has its progress by the same link: the ledger, without what went wrong at a service', async () => {
+    const added = await run(stage, ['cascade', 'add', 'archive', '--remote'], { database: db });
+    assert.equal(added.code, 0, added.stderr);
+    const customer = await addCustomer(db);
+    assert.equal((await remove(server, customer.id)).status, 200);
+    assert.equal((await receipt(server, customer.id, 'archive', { status: 'failed', error: 'disk 7 of host attic is full' })).status, 200);
+    const mail = await until('the last mail', () => provider.mailsTo(customer.email).map((sent) => sent.mail).find(({ subject }) => /was deleted/.test(subject)));
+    const secret = mail.text.match(/\?secret=([0-9a-f]{32})/)[1];
+    const asked = await get(`/v1/customers/${customer.id}/erasure?secret=${secret}`);
+    assert.equal(asked.status, 200, asked.body);
+    const { json } = await get(`/v1/customers/${customer.id}/erasure`, asAdmin());
+    assert.match(json.participants.find(({ name }) => name === 'archive').error, /attic/);
+    assert.deepEqual(asked.json, { ...json, participants: json.participants.map((one) => ({ ...one, error: null })) });
+    for (const wrong of [secret.replace(/.$/, (last) => (last === '0' ? '1' : '0')), '', 'x'.repeat(4000)])
+      assertError(await get(`/v1/customers/${customer.id}/erasure?secret=${wrong}`), 404, 'CERTIFICATE_NOT_FOUND');
+    assertError(await get(`/v1/customers/${(await addCustomer(db)).id}/erasure?secret=${secret}`), 404, 'CERTIFICATE_NOT_FOUND');
+    assertError(await get(`/v1/customers/7/erasure?secret=${secret}`), 400, 'INVALID_ID');
+    assert.equal((await get(`/v1/customers/${customer.id}/erasure`)).status, 401);
+    await receipt(server, customer.id, 'archive', { rows: 1 });
+    await run(stage, ['cascade', 'remove', 'archive'], { database: db });
+  });
+
+  it('comes with keys that may be cached for five minutes', async () => {
+    assert.equal((await keySet()).headers['cache-control'], 'public, max-age=300');
+  });
+
   it('is issued again, naming the former, when something more was erased', async () => {
     const { customer, jws } = await certified();
     await db.query('insert into public.service_contact (customer_id, note) values ($1, $2)', [customer.id, 'late']);
