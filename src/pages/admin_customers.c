@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "pages/admin.h"
+#include "pages/certificate.h"
 #include "pages/routes.h"
 
 #define PAGE_SIZE "25" /* a form has no more fields than this and a few */
@@ -92,6 +93,26 @@ static void set_erasure(struct page *p, const json_t *erasure)
     page_set(p, "erasure_failed", json_boolean(failed));
 }
 
+static bool write_timeline(struct page *p)
+{
+    return page_write(p, "admin-customer", TEXT_ADMIN_CUSTOMER, 200);
+}
+
+/* The page shows the rest, whatever becomes of the certificate. */
+static bool keys_answered(struct page *p)
+{
+    (void)certificate_set(p);
+    return write_timeline(p);
+}
+
+static bool certificate_answered(struct page *p)
+{
+    if (p->rq->reply.status == 200)
+        return certificate_ask_keys(p, keys_answered);
+    page_set(p, "certificate_later", json_boolean(certificate_is_refused(p, "NOT_COMPLETE")));
+    return write_timeline(p);
+}
+
 static bool timeline(struct page *p)
 {
     if (admin_failed(p))
@@ -104,7 +125,12 @@ static bool timeline(struct page *p)
     admin_set_layers(p, json_object_get(t, "layers"));
     set_erasure(p, json_object_get(t, "erasure"));
     set_words(json_object_get(t, "items"));
-    return page_write(p, "admin-customer", TEXT_ADMIN_CUSTOMER, 200);
+    const char *status = json_string_value(json_object_get(json_object_get(t, "customer"), "status"));
+    if (!status || strcmp(status, "deleted") != 0)
+        return write_timeline(p);
+    const char *id = json_string_value(json_object_get(json_object_get(t, "customer"), "id"));
+    admin_ask(p, METHOD_GET, customer_path(p, id, "/certificate"), (struct str){NULL, 0}, certificate_answered);
+    return false;
 }
 
 /* Whether the operator had this address shown a short while ago. */

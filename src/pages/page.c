@@ -320,7 +320,7 @@ static void begin_reply(struct page *p, const char *outcome, const char *content
     if (p->keeps_language)
         cookie_write(p, "lang", language_tag(p->reader.language), LANGUAGE_LIFE_S, false);
     reply_header(p->rq, "Content-Security-Policy", content_policy);
-    reply_header(p->rq, "Referrer-Policy", "same-origin");
+    reply_header(p->rq, "Referrer-Policy", p->has_secret_address ? "no-referrer" : "same-origin");
     reply_header(p->rq, "Cross-Origin-Opener-Policy", "same-origin");
 }
 
@@ -364,6 +364,16 @@ bool page_write_static(struct page *p, struct str html, const char *encoding, co
     if (!is_known)
         reply_body(p->rq, "text/html; charset=utf-8", html);
     p->rq->reply.status = is_known ? 304 : 200;
+    return true;
+}
+
+bool page_write_file(struct page *p, struct str content, const char *content_type, const char *name)
+{
+    struct str disposition = arena_printf(p->rq->arena, "attachment; filename=\"%s\"", name);
+    begin_reply(p, p->rq->reply.outcome, policy);
+    reply_header(p->rq, "Content-Disposition", disposition.at ? disposition.at : "attachment");
+    reply_body(p->rq, content_type, content);
+    p->rq->reply.status = 200;
     return true;
 }
 

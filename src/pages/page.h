@@ -42,6 +42,7 @@ struct page {
     bool new_visitor;
     bool keeps_language;          /* the reader chose it by a link */
     bool guesses_language;        /* the reader asked for none that is here */
+    bool has_secret_address;      /* no page that is opened from this one may learn its address */
     const char *customer;         /* for X-Reclaim-Customer of what page_gather() reads; NULL: none */
     void *own;                    /* what the page itself needs until it is written */
     struct reply_header *cookies; /* set before the endpoint was asked, which begins a reply of its own */
@@ -93,6 +94,8 @@ bool page_write(struct page *p, const char *template, enum text title, int statu
 bool page_write_foreign(struct page *p, struct str html, const char *content_policy);
 /* A page that was written before, the same for every reader of its language; `encoding` may be NULL. 304 for who has it. */
 bool page_write_static(struct page *p, struct str html, const char *encoding, const char *tag);
+/* A file to download, which is in the request's arena. */
+bool page_write_file(struct page *p, struct str content, const char *content_type, const char *name);
 bool page_redirect(struct page *p, const char *to); /* 303 */
 /* The same from a handler: writes and sends. */
 void page_show(struct page *p, const char *template, enum text title, int status);

@@ -92,10 +92,11 @@ static const struct route assets_routes[] = {
 
 const struct route *pages_route(size_t at)
 {
-    static const struct route *const all[] = {assets_routes,        home_routes,           docs_routes,
-                                              recover_routes,       account_routes,        mailbox_routes,
-                                              admin_routes,         admin_overview_routes, admin_customers_routes,
-                                              admin_actions_routes, admin_tools_routes};
+    static const struct route *const all[] = {assets_routes,           home_routes,          docs_routes,
+                                              recover_routes,          account_routes,       certificate_routes,
+                                              mailbox_routes,          admin_routes,         admin_overview_routes,
+                                              admin_customers_routes,  admin_actions_routes, admin_tools_routes,
+                                              admin_certificate_routes};
     for (size_t i = 0; i < COUNT_OF(all); i++)
         for (const struct route *r = all[i]; r->handle; r++)
             if (at-- == 0)

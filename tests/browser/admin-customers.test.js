@@ -4,7 +4,8 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { addCustomer, freeze } from '../service/lib/customers.js';
-import { Stage } from '../service/lib/stage.js';
+import { erased, receipt, remove } from '../service/lib/erasure.js';
+import { Stage, until } from '../service/lib/stage.js';
 import { openConsole, rightToLeft } from './lib/admin.js';
 import { look, watched } from './lib/browser.js';
 
@@ -125,6 +126,44 @@ describe('one customer', () => {
     await page.goto('/admin');
     await page.getByRole('link', { name: /Erasures open/ }).click();
     assert.ok((await page.locator('tbody').textContent()).includes(customer.id));
+    await watched(page);
+  });
+
+  it('that is deleted has a certificate to view, print and download, and names the former one', async () => {
+    const participants = await db.query('select name from reclaim.cascade_participants where enabled and kind = $1', ['remote']);
+    const customer = await addCustomer(db, { name: 'Certified Company', email: 'certified@customers.example.com' });
+    assert.equal((await remove(server, customer.id)).status, 200);
+    const page = await operator();
+    const open = () => page.goto(`/admin/customers/${customer.id}`);
+    if (participants.length) {
+      await open();
+      assert.match(await page.locator('main').innerText(), /Certificate\s+Not issued yet\./);
+      await look(page, 'admin-customer-erasing');
+      await page.goto(`/admin/customers/${customer.id}/certificate`);
+      assert.match(await page.locator('main').innerText(), /services have confirmed/);
+    }
+    for (const { name } of participants) await receipt(server, customer.id, name, { rows: 1 });
+    await erased(server, customer);
+    await open();
+    await look(page, 'admin-customer-certified');
+    const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('link', { name: 'Download' }).click()]);
+    assert.equal(download.suggestedFilename(), `erasure-${customer.id}.jose`);
+    await page.getByRole('link', { name: 'View or print' }).click();
+    assert.match(await page.locator('h1').innerText(), /^This account was erased on /);
+    await look(page, 'admin-certificate');
+    await page.getByRole('link', { name: 'Back to the customer' }).click();
+    const id = await page.locator('section', { hasText: 'Certificate' }).locator('code').first().innerText();
+    await db.query(`update reclaim.erasures set settled_at = clock_timestamp(), certificate_id = null where customer_id = $1`, [customer.id]);
+    await until('another certificate', async () => {
+      await open();
+      return (await page.locator('main').innerText()).includes(`replaces ${id}`);
+    });
+    await look(page, 'admin-customer-certified-again');
+    assert.equal((await page.goto(`/admin/customers/${(await addCustomer(db)).id}/certificate`)).status(), 404);
+    page.found.length = 0; // Chromium reports the 404 on its console
+    await page.context().clearCookies();
+    await page.goto(`/admin/customers/${customer.id}/certificate`);
+    assert.match(page.url(), /\/admin\/sign-in$/);
     await watched(page);
   });
 

@@ -14,8 +14,8 @@ const settings = {
   RECLAIM_TRUSTED_PROXIES: '127.0.0.0/8',
 };
 
-export const accountScene = async (stage) => {
-  const { db, provider, server } = await scene(stage, { auth: 'supabase', settings });
+export const accountScene = async (stage, more = {}) => {
+  const { db, provider, server } = await scene(stage, { auth: 'supabase', settings: { ...settings, ...more } });
   await db.query(`create table public.recordings (id bigint generated always as identity primary key, customer_id uuid not null);
     create index on public.recordings (customer_id);
     create table public.contacts (like public.recordings including all)`);
