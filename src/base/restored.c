@@ -30,6 +30,8 @@ void restored_note(bool now)
                   F_STR("needed", "reclaim replay-erasures"));
     else
         log_info("the erasures since the backup were replayed: work goes on");
+    if (!now)
+        restored_doubt(); /* so that the journal gets the line about it first */
 }
 
 bool restored_may_be(void)

@@ -61,5 +61,9 @@ enum err clock_command(struct command_context *c);
 enum err doctor_command(struct command_context *c);
 enum err config_command(struct command_context *c);
 enum err healthcheck_command(struct command_context *c);
+enum err help_read(struct command_context *c);
+enum err help_command(struct command_context *c);
+enum err completion_read(struct command_context *c);
+enum err completion_command(struct command_context *c);
 
 #endif

@@ -8,7 +8,7 @@
 
 /* A line is verified by its own signature, or by being named by the next line: so one signature serves a whole chain, and a line
  * waits until the next one has been read. */
-struct reading {
+struct journal_walk {
     struct journal_reading *r;
     struct why *why;
     const char *folder;
@@ -22,13 +22,13 @@ struct reading {
     int64_t number;
 };
 
-static enum err refuse(struct reading *x, enum err e, const char *file, int64_t number, const char *what)
+static enum err refuse(struct journal_walk *x, enum err e, const char *file, int64_t number, const char *what)
 {
     return why_set(x->why, e, "the journal \"%s\" cannot be used: %s, line %lld: %s", x->folder, file,
                    (long long)number, what);
 }
 
-static enum err check_waiting(struct reading *x, const struct journal_line *next)
+static enum err check_waiting(struct journal_walk *x, const struct journal_line *next)
 {
     struct why inner;
     if (!x->waits)
@@ -42,7 +42,7 @@ static enum err check_waiting(struct reading *x, const struct journal_line *next
     return x->r->each ? x->r->each(x->r->context, &x->line, (struct str){x->text, x->len}) : OK;
 }
 
-static void drop_waiting(struct reading *x)
+static void drop_waiting(struct journal_walk *x)
 {
     if (x->waits)
         journal_line_cleanup(&x->line);
@@ -51,7 +51,7 @@ static void drop_waiting(struct reading *x)
     x->waits = false;
 }
 
-static enum err check_place(struct reading *x, const struct journal_line *line, const struct journal_place *place)
+static enum err check_place(struct journal_walk *x, const struct journal_line *line, const struct journal_place *place)
 {
     const char *installation = x->r->installation ? x->r->installation : x->first;
     if (!x->r->installation && !*x->first)
@@ -64,7 +64,7 @@ static enum err check_place(struct reading *x, const struct journal_line *line, 
     return OK;
 }
 
-static enum err keep_waiting(struct reading *x, const struct journal_line *line, const struct journal_place *place,
+static enum err keep_waiting(struct journal_walk *x, const struct journal_line *line, const struct journal_place *place,
                              struct str text)
 {
     x->text = malloc(text.len + 1);
@@ -88,7 +88,7 @@ static enum err keep_waiting(struct reading *x, const struct journal_line *line,
 
 static enum err read_line(void *context, const struct journal_place *place, struct str text)
 {
-    struct reading *x = context;
+    struct journal_walk *x = context;
     struct journal_line line;
     struct why inner;
     enum err e = journal_line_read(text, &line, &inner);
@@ -106,7 +106,7 @@ static enum err read_line(void *context, const struct journal_place *place, stru
 
 enum err journal_read(const char *folder, struct journal_reading *r, struct why *why)
 {
-    struct reading x = {.r = r, .why = why, .folder = folder};
+    struct journal_walk x = {.r = r, .why = why, .folder = folder};
     r->lines = r->epoch = 0;
     r->generation = 0;
     memset(r->of_kind, 0, sizeof r->of_kind);

@@ -59,7 +59,7 @@ describe('on Supabase Auth’s schema, with few privileges and row security ever
       create policy reclaim_changes on auth.webauthn_credentials for all to reclaim using (true);
       create policy reclaim_changes on public.company_admins for all to reclaim using (true)`);
     assert.equal((await world.run(['cascade', 'rescan', customer.id])).code, 0);
-    await until('cleared', async () => (await ledger(world.server, customer.id)).json.participants.every(({ status }) => status === 'done'));
+    await until('cleared', async () => (await erased(world.server, customer)).participants.every(({ status }) => status === 'done'));
     await assertNoResidue(world, customer);
     await db.query('drop table auth.webauthn_credentials; drop policy reclaim_changes on public.companies; drop policy reclaim_changes on public.company_admins; revoke update on public.companies, public.company_admins from reclaim');
   });

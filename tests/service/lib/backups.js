@@ -8,7 +8,7 @@ import path from 'node:path';
 
 import { temporaryDirectory } from './place.js';
 import { asPostgres, binaries, Cluster } from './postgres.js';
-import { stageOf } from './stage.js';
+import { pause, stageOf, until } from './stage.js';
 
 function tool(program, args, options = {}) {
   const done = spawnSync(program, args, { ...asPostgres, cwd: '/', encoding: 'utf8', env: { PATH: process.env.PATH, LC_ALL: 'C.UTF-8' }, ...options });
@@ -90,15 +90,18 @@ export function archiveOf(database) {
   return {
     async take() {
       cluster.backRest(['backup', '--type=full']);
+      await pause(1100); // a backup's end is noted in whole seconds, and must lie before the target
       [{ target }] = (await cluster.admin('select clock_timestamp()::text as target')).rows;
     },
     async restore() {
-      await cluster.admin('select pg_switch_wal()');
+      const [{ file }] = (await cluster.admin('select pg_walfile_name(pg_switch_wal()) as file')).rows;
+      await until('the log archived', async () => (await cluster.admin('select last_archived_wal >= $1 as done from pg_stat_archiver'.replace('$1', `'${file}'`))).rows[0].done);
       await replaceData(cluster, async (data) => {
         fs.mkdirSync(data, { mode: 0o700 });
         if (asPostgres.uid !== undefined) fs.chownSync(data, asPostgres.uid, asPostgres.gid);
         cluster.backRest(['restore', '--type=time', `--target=${target}`, '--target-action=promote']);
       });
+      await until('promoted', async () => !(await cluster.admin('select pg_is_in_recovery() as recovers')).rows[0].recovers);
     },
   };
 }

@@ -31,6 +31,7 @@ OWNERS = {
     "customer_transitions": "customers",
     "customer_members": "customers",
     "erasure_certificates": "erasure",
+    "erased_before": "erasure",
     "erasure_kept": "erasure",
     "erasure_late": "erasure",
     "erasure_users": "erasure",
@@ -41,6 +42,7 @@ OWNERS = {
     "installation": "server",
     "instances": "console",
     "key_sets": "credentials",
+    "journal_lines": "erasure",
     "mailbox": "mail",
     "rate_limit_tiers": "limits",
     "rate_limits": "limits",
@@ -61,6 +63,15 @@ OWNERS = {
 }
 
 OTHERS = {
+    ("access_keys", "erasure"): ({"UPDATE"}, "after a restore keys end that had ended since the backup"),
+    ("customer_customers", "erasure"): ({"UPDATE"}, "a replay lifts legal holds that were lifted since the backup"),
+    ("customer_log", "erasure"): ({"INSERT"}, "a replayed erasure of a customer that the backup does not have is audited"),
+    ("gate_ended", "erasure"): ({"INSERT"}, "gates drop what they know of customers that were erased before a restore"),
+    ("installation", "erasure"): ({"UPDATE"}, "a restore is noticed and ends with the replay, which raises the epoch"),
+    ("sealed_sources", "erasure"): ({"UPDATE"}, "marks are transaction numbers, which a restored cluster counts anew"),
+    ("sessions", "erasure"): ({"DELETE"}, "after a restore sessions end that had ended since the backup"),
+    ("sign_in_codes", "erasure"): ({"DELETE"}, "after a restore codes end"),
+    ("verification_codes", "erasure"): ({"DELETE"}, "after a restore codes end"),
     ("access_keys", "gate"): ({"UPDATE"}, "when a key was last used is known where it is used"),
     ("customer_customers", "calls"): ({"UPDATE"}, "the layer notes when it has a freeze"),
     ("customer_customers", "gate"): ({"UPDATE"}, "the layer notes when it has a freeze"),
@@ -79,7 +90,7 @@ OTHERS = {
     ("mailbox", "customers"): ({"DELETE"}, "a deletion leaves no mail of the customer"),
     ("reminders", "sandbox"): ({"DELETE"}, "a clock that is set back forgets reminders that are not due any more"),
     ("work_items", "calls"): ({"INSERT", "UPDATE"}, "a hang-up of many customers, or at another's switch, becomes items of its own"),
-    ("work_items", "erasure"): ({"INSERT"}, "objects of many customers in Supabase Storage are queued by one statement"),
+    ("work_items", "erasure"): ({"INSERT", "DELETE"}, "objects in Supabase Storage are queued by one statement; a replay drops mails from before the backup"),
     ("work_items", "customers"): ({"INSERT", "UPDATE", "DELETE"}, "work for many customers is one statement; a redrive revives theirs"),
 }
 
