@@ -25,6 +25,8 @@ struct log_verifier {
 /* Fails only when the database does. */
 enum err log_verify(struct log_verifier *v) MUST_CHECK;
 void verify_report(struct log_verifier *v, const char *format, ...) PRINTF_LIKE(2, 3);
+/* pg_trip() with at most four calls, in which names that are not qualified are those of PostgreSQL. */
+enum err verify_ask(struct log_verifier *v, struct pg_call *calls, size_t count) MUST_CHECK;
 
 extern const struct statement *const verify_log_statements[];
 extern const size_t verify_log_statement_count;
