@@ -1,30 +1,71 @@
 // The sealed log against somebody with full rights in the database: whatever is changed, removed or inserted afterwards is found.
+// takes long
 
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, scene } from './lib/customers.js';
+import { addCustomer, env, scene } from './lib/customers.js';
 import { addServices, erased, fillServices, remove } from './lib/erasure.js';
-import { run } from './lib/reclaim.js';
+import { Hostile, shuffled } from './lib/hostile.js';
+import { seeded } from './lib/random.js';
+import { run, serve } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
+
+const manipulations = 200;
+const seed = Number(process.env.RECLAIM_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31));
 
 const stage = new Stage();
 const customers = [];
-let db, server;
-before(async () => {
-  ({ db, server } = await scene(stage));
-  await addServices(stage, db, ['contact', 'flow']);
-  for (let n = 0; n < 12; n++) {
-    customers.push(await addCustomer(db));
-    await fillServices(db, customers[n], 2, ['contact', 'flow']);
-    await remove(server, customers[n].id);
+let cluster, db, server, provider;
+const verify = (database = db) => run(stage, ['audit', 'verify'], { database });
+
+/** Deletes some customers and waits until that is certified and sealed, so that heads follow one another. */
+async function eraseSome(count) {
+  const some = [];
+  for (let n = 0; n < count; n++) {
+    const customer = await addCustomer(db);
+    await fillServices(db, customer, 2, ['contact', 'flow']);
+    await remove(server, customer.id);
+    some.push(customer);
   }
-  for (const customer of customers) await erased(server, customer);
+  for (const customer of some) await erased(server, customer);
+  customers.push(...some);
+}
+
+const command = async (...args) => {
+  const done = await run(stage, args, { database: db });
+  assert.equal(done.code, 0, done.stderr);
+};
+
+/** Rows of every kind: of two keys, a participant that keeps its data, a certificate that replaces another, and a floor. */
+before(async () => {
+  ({ cluster, db, server, provider } = await scene(stage));
+  await addServices(stage, db, ['contact', 'flow']);
+  await command('cascade', 'add', 'archive', '--remote');
+  await command('cascade', 'disable', 'archive');
+  await db.query(`insert into reclaim.auth_cleanup_events (log_id, correlation_id, email_hash, network_hash, kind, outcome, detail, sqlstate, constraint_name, counted_from)
+    select n, case when n % 3 > 0 then gen_random_uuid() end, 'hash ' || n, 'network ' || n, 'refusals', 'refused', case when n % 2 = 0 then 'tier' end,
+      case when n % 5 = 0 then '40001' end, case when n % 7 = 0 then 'a constraint' end, case when n % 2 = 0 then clock_timestamp() end from generate_series(1, 20) n`);
+  await eraseSome(3);
+  await command('key-set', '--rotate');
+  await eraseSome(3);
+  await db.query('insert into public.service_contact (customer_id, note) values ($1, $2)', [customers[0].id, 'late']);
+  await command('cascade', 'rescan', customers[0].id);
+  await until('another certificate', async () => (await db.query('select from reclaim.erasure_certificates where customer_id = $1', [customers[0].id])).length === 2);
+  await db.query(`update reclaim.sealed_sources set marked_at = '-infinity'`); // as if a minute had passed
+  await eraseSome(3);
+  await until('a floor', async () => (await db.query(`select from reclaim.sealed_sources where floor > 0`)).length === 3);
   await until('everything sealed', async () => / 0 not sealed yet/.test((await verify()).stdout));
+  await server.withoutConnections();
+  await server.stop(); // from here on the database is copied
 });
 after(() => stage.end());
 
-const verify = (database = db) => run(stage, ['audit', 'verify'], { database });
+/** A copy to manipulate. */
+async function copy() {
+  await cluster.admin(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${db.name}'`);
+  return cluster.database(stage, { auth: 'none', template: db.name });
+}
 
 describe('the sealed log', () => {
   it('fits what is there, and says so', async () => {
@@ -33,13 +74,94 @@ describe('the sealed log', () => {
     assert.match(done.stdout, /Everything is as it was sealed/);
   });
 
-  it('finds a row that was inserted and dated back, once it is sealed', async () => {
-    await db.query(`insert into reclaim.customer_log (customer_id, action, actor, outcome, created_at)
-      values ($1, 'recover', 'admin', 'done', clock_timestamp() - interval '10 minutes')`, [customers[0].id]);
-    const [{ id }] = await db.query('select max(id) as id from reclaim.customer_log');
-    await until('sealed', async () => (await db.query(`select from reclaim.sealed_leaves where source = 'customer' and fact_id = $1`, [id])).length);
-    const done = await verify();
+  it(`shows ${manipulations} random manipulations of what was sealed, and which row, receipt, leaf or head it was`, async (t) => {
+    const copies = [await copy(), await copy()];
+    await Promise.all(
+      copies.map(async (database, worker) => {
+        const draw = seeded(seed + worker);
+        const hostile = await Hostile.begin(t, database, draw);
+        const own = shuffled([...hostile.kinds().keys()], manipulations, seeded(seed)).filter((_, n) => n % copies.length === worker);
+        for (const kind of own) {
+          const { what, names } = await hostile.kinds()[kind]();
+          const done = await verify(database);
+          const said = `seed ${seed}, kind ${kind}: ${what}\n${done.stdout}${done.stderr}`;
+          assert.equal(done.code, 1, said);
+          assert.match(done.stdout, new RegExp(names), said);
+          assert.ok((await hostile.undo()) > 0, `nothing was changed: ${said}`);
+        }
+        const done = await verify(database);
+        assert.equal(done.code, 0, `seed ${seed}: after everything was undone\n${done.stdout}${done.stderr}`);
+      }),
+    );
+  });
+
+  it('does not believe functions, operators or settings that the administrator has replaced', async () => {
+    const database = await copy();
+    const [{ id }] = await database.query(`update reclaim.customer_log set outcome = 'forged' where id = (select max(id) from reclaim.customer_log) returning id`);
+    const [{ customer_id }] = await database.query(`update reclaim.erasures set requested_at = requested_at - interval '1 day'
+      where customer_id = (select customer_id from reclaim.erasures limit 1) returning customer_id`);
+    const [receipt] = await database.query(`update reclaim.cascade_receipts set rows = 99 where ctid = (select ctid from reclaim.cascade_receipts where status = 'done' limit 1)
+      returning customer_id, participant`);
+    // Whatever is compared by a name that is not qualified is equal, and nothing is there.
+    await database.query(`create schema hostile;
+      create function hostile.never(bigint, bigint) returns boolean language sql as 'select false';
+      create function hostile.never(text, text) returns boolean language sql as 'select false';
+      create operator hostile.= (leftarg = bigint, rightarg = bigint, function = hostile.never);
+      create operator hostile.>= (leftarg = bigint, rightarg = bigint, function = hostile.never);
+      create operator hostile.> (leftarg = bigint, rightarg = bigint, function = hostile.never);
+      create operator hostile.= (leftarg = text, rightarg = text, function = hostile.never);
+      create operator hostile.<> (leftarg = text, rightarg = text, function = hostile.never);
+      create function hostile.encode(bytea, text) returns text language sql as $$ select '' $$;
+      create or replace function reclaim.rfc3339(p_time timestamptz) returns text language sql as $$ select '' $$;
+      alter database "${database.name}" set search_path = hostile, pg_catalog`);
+    const done = await verify(database);
+    assert.equal(done.code, 1, done.stderr);
+    assert.match(done.stdout, new RegExp(`changed: row ${id} of customer_log`));
+    assert.match(done.stdout, new RegExp(`changed: the erasure of customer ${customer_id}`));
+    assert.match(done.stdout, new RegExp(`changed: the receipt of ${receipt.participant} for customer ${receipt.customer_id}`));
+    assert.match(done.stderr, /: 3 findings/);
+  });
+
+  it('shows rows that were dated back when they are sealed, whatever their ids and the epoch', async () => {
+    const database = await copy();
+    await database.query(`update reclaim.sealed_sources set floor = 0`);
+    await database.query(`update reclaim.installation set epoch = epoch + 1`);
+    const ids = (await database.query(`insert into reclaim.customer_log (id, customer_id, action, actor, outcome, created_at) overriding system value
+      select id, $1, 'recover', 'admin', 'done', clock_timestamp() - interval '10 minutes' from unnest('{1000000, 2000000}'::bigint[]) id returning id`,
+      [customers[0].id])).map((row) => row.id);
+    const again = await serve(stage, { database, env: { ...env, ...provider.env } });
+    await until('sealed', async () => (await database.query(`select from reclaim.sealed_leaves where source = 'customer' and fact_id = any ($1)`, [ids])).length === 2);
+    await again.withoutConnections();
+    await again.stop();
+    const done = await verify(database);
+    assert.equal(done.code, 1, done.stdout);
+    for (const id of ids) assert.match(done.stdout, new RegExp(`inserted: row ${id} of customer_log .* dated back`));
+    assert.match(done.stderr, /: 2 findings/);
+  });
+
+  it('accuses nobody of what retention and deletions do to an installation that is older than its sealed log', async () => {
+    const database = await cluster.database(stage);
+    const migrated = await run(stage, ['migrate'], { database });
+    assert.equal(migrated.code, 0, migrated.stderr);
+    await database.query(`update reclaim.installation set created_at = clock_timestamp() - interval '300 days'`);
+    await database.query(`insert into reclaim.customer_log (customer_id, action, actor, outcome, detail, created_at)
+      select gen_random_uuid(), 'freeze', 'admin', 'done', 'in words', clock_timestamp() - interval '200 days' + n * interval '10 minutes' from generate_series(1, 10050) n`);
+    const first = await serve(stage, { database, env: { ...env, ...provider.env } });
+    await until('all of them sealed', async () => (await database.query(`select from reclaim.sealed_leaves where source = 'customer'`)).length >= 10050);
+    await first.withoutConnections();
+    await first.stop();
+    assert.ok((await database.query('select from reclaim.sealed_heads')).length > 1, 'they are sealed by one head');
+    await database.query(`update reclaim.customer_log set detail = '' where id % 2 = 0`);
+    const gone = await database.query(`delete from reclaim.customer_log where created_at < clock_timestamp() - interval '190 days' returning id`);
+    const look = (days) => run(stage, ['audit', 'verify'], { database, env: { RECLAIM_AUDIT_RETENTION: `${days}d` } });
+    const fits = await look(190);
+    assert.equal(fits.code, 0, fits.stdout);
+    assert.match(fits.stdout, new RegExp(`; ${gone.length} rows gone by retention`));
+    assert.equal((await look(310)).code, 1, 'retention had removed nothing yet');
+    await database.query('delete from reclaim.customer_log where id in (5000, 10040)');
+    const done = await look(190);
     assert.equal(done.code, 1);
-    assert.match(done.stdout, new RegExp(`inserted: row ${id} of customer_log .* dated back`));
+    for (const id of [5000, 10040]) assert.match(done.stdout, new RegExp(`removed: row ${id} of customer_log`));
+    assert.match(done.stderr, /: 2 findings/);
   });
 });

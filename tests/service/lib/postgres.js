@@ -205,10 +205,10 @@ export class Cluster {
     }
   }
 
-  /** A database with the given auth schema ('minimal', 'supabase' or 'none'), dumped and dropped with the scope. */
-  async database(scope, { auth = 'minimal', companies = auth !== 'none' } = {}) {
+  /** A database with the given auth schema ('minimal', 'supabase' or 'none'), dumped and dropped with the scope; or a copy. */
+  async database(scope, { auth = 'minimal', companies = auth !== 'none', template = 'template1' } = {}) {
     const name = `t${process.pid}_${++databases}`;
-    await this.admin(`create database "${name}"`);
+    await this.admin(`create database "${name}" template "${template}"`);
     const database = new Database(this, name);
     stageOf(scope).after(() => database.drop());
     if (auth !== 'none') await database.fixture(`${auth}-auth`);
