@@ -22,7 +22,7 @@ void help_print_overview(const struct command *commands, size_t count)
         printf("%s\n", groups[group]);
         for (size_t i = 0; i < count; i++)
             if (commands[i].group == group)
-                printf("  %-11s %s\n", commands[i].name, commands[i].summary);
+                printf("  %-15s %s\n", commands[i].name, commands[i].summary);
     }
     printf("Exit codes: 0 done, 1 failed, 2 not understood.\n");
 }

@@ -29,7 +29,7 @@ const struct command command_table[] = {
     {.name = "init",
      .group = GROUP_RUN,
      .usage = "[--supabase URL] --database-url URL [--yes]",
-     .summary = "looks at a database and writes the settings of a server beside it",
+     .summary = "looks at a database and writes the settings of a server",
      .help = "Finds Supabase and a pooler, proposes RECLAIM_OWNERSHIP from the foreign keys to auth.users, and writes "
              "into\n"
              "the folder: reclaim.ini, the master key and the URL in files of their own, the SQL of a role that may do "
@@ -59,7 +59,7 @@ const struct command command_table[] = {
     {.name = "migrate",
      .group = GROUP_RUN,
      .usage = "[--check|--status|--standalone|--down N] [--balance COLUMN]",
-     .summary = "brings the schema up to date, lists its steps or takes them back",
+     .summary = "brings the schema up to date, lists its steps, takes them back",
      .help = "Brings the schema of the database up to date. Safe to run while servers are running or starting.\n"
              "Tables customer_customers and billing_accounts in schema public are adopted beside their traffic.\n",
      .options = OPTIONS({"--check", NULL,
