@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "cli/commands.h"
+#include "erasure/audit_journal.h"
 #include "erasure/audit_receipts.h"
 
 #define STATEMENT_NS (600 * NS_PER_S)
@@ -26,6 +27,23 @@ static int64_t deadline(void)
     return clock_ns() + STATEMENT_NS;
 }
 
+/* Without a journal, heads that were removed with everything under them are not missed. */
+static enum err compare_journal(struct command_context *c, struct log_verifier *v)
+{
+    const char *from = option(c, "--journal") ? option(c, "--journal") : c->settings->journal;
+    int64_t heads;
+    enum err e = audit_journal(v, from, &heads, &c->why);
+    if (e == ERR_MISSING && !option(c, "--journal")) {
+        printf("no journal at %s to compare with: the newest heads may have been removed with everything under them\n",
+               from);
+        c->why.text[0] = '\0';
+        return OK;
+    }
+    if (!e)
+        printf("%lld heads are in the journal\n", (long long)heads);
+    return e;
+}
+
 enum err audit_log_command(struct command_context *c)
 {
     struct proof_keys *keys = arena_take(c->arena, sizeof *keys);
@@ -42,9 +60,13 @@ enum err audit_log_command(struct command_context *c)
     e = log_verify(&v);
     if (!e)
         e = audit_receipts(&v);
+    if (e)
+        why_set(&c->why, e, "the sealed log cannot be read (%s)", err_name(e));
+    else
+        e = compare_journal(c, &v);
     proof_keys_wipe(keys);
     if (e)
-        return why_set(&c->why, e, "the sealed log cannot be read (%s)", err_name(e));
+        return e;
     printf("%lld leaves under %lld signed heads; %lld rows gone by retention, %lld not sealed yet\n",
            (long long)v.leaves, (long long)v.heads, (long long)v.expired, (long long)v.unsealed);
     if (v.findings)

@@ -262,12 +262,14 @@ const struct command command_table[] = {
      .run = key_set_command},
     {.name = "audit",
      .group = GROUP_ERASURE,
-     .usage = "verify",
+     .usage = "verify [--journal PATH]",
      .summary = "whether the sealed log is as it was sealed",
      .help = "Compares audit events, receipts and certificates with the signed heads of the log, lists rows that were\n"
              "changed, removed or inserted, and then exits with 1. What was changed before it was sealed, within some\n"
              "10 seconds of being written, cannot be found.\n",
      .words = 1,
+     .options = OPTIONS(
+         {"--journal", "PATH", "the journal to compare with, or an export of it; RECLAIM_JOURNAL unless given"}),
      .verbs = "verify",
      .needs = NEEDS_DATABASE | RUNS_ONCE,
      .read = audit_log_read,

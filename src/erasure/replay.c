@@ -57,14 +57,14 @@ static const struct statement replay_next = {
 static const struct statement replay_tips = {
     .name = "replay_tips",
     .sql =
-        "SELECT pg_catalog.encode(l.hash, 'hex') AS last, (SELECT pg_catalog.encode(o.hash, 'hex')"
+        "SELECT pg_catalog.encode(l.hash, 'hex') AS last, l.imported, (SELECT pg_catalog.encode(o.hash, 'hex')"
         " FROM reclaim.journal_lines o WHERE o.imported <> l.imported ORDER BY o.id DESC LIMIT 1) AS other,"
         " (SELECT count(*) FROM reclaim.journal_lines n WHERE n.lost AND n.kind = 'erasure') AS left_over,"
         " i.epoch, i.proof_generation AS generation, extract(epoch FROM pg_catalog.clock_timestamp())::int8 AS clock,"
         " (extract(epoch FROM i.created_at) * 1000000)::int8::text AS created"
         " FROM reclaim.installation i, (SELECT * FROM reclaim.journal_lines ORDER BY id DESC LIMIT 1) l",
     .params = 0,
-    .columns = "last:text other:text left_over:int8 epoch:int4 generation:int4 clock:int8 created:text",
+    .columns = "last:text imported:bool other:text left_over:int8 epoch:int4 generation:int4 clock:int8 created:text",
 };
 
 static const struct statement replay_lock = {
@@ -189,16 +189,16 @@ static enum err end(struct replay *r)
     enum err e = tx_trip(tx, reads, COUNT_OF(reads));
     if (e || tips->rows == 0)
         return e;
-    installation_name(r->keys, pg_get(tips, 0, 6), installation);
-    struct journal_chain chain = {.key = &r->keys->generations[pg_get_i64(tips, 0, 4) - 1],
+    installation_name(r->keys, pg_get(tips, 0, 7), installation);
+    struct journal_chain chain = {.key = &r->keys->generations[pg_get_i64(tips, 0, 5) - 1],
                                   .installation = installation,
-                                  .epoch = pg_get_i64(tips, 0, 3),
-                                  .clock_s = pg_get_i64(tips, 0, 5),
+                                  .epoch = pg_get_i64(tips, 0, 4),
+                                  .clock_s = pg_get_i64(tips, 0, 6),
                                   .has_last = true};
     if ((e = digest_parse(pg_get(tips, 0, 0), &chain.last)) ||
-        (!pg_is_null(tips, 0, 1) && (e = digest_parse(pg_get(tips, 0, 1), &other))))
+        (!pg_is_null(tips, 0, 2) && (e = digest_parse(pg_get(tips, 0, 2), &other))))
         return e;
-    journal_write_restore(&chain, pg_is_null(tips, 0, 1) ? NULL : &other, r->of, &text);
+    journal_write_restore(&chain, pg_is_null(tips, 0, 2) ? NULL : &other, !pg_get_bool(tips, 0, 1), r->of, &text);
     digest_hex(&chain.last, hash);
     if (text.failed)
         return text.failed;

@@ -88,7 +88,8 @@ void journal_write_head(struct journal_chain *chain, int64_t size, const char *h
     end(chain, &w, out);
 }
 
-void journal_write_restore(struct journal_chain *chain, const struct digest *merged, int64_t lines, struct buf *out)
+void journal_write_restore(struct journal_chain *chain, const struct digest *merged, bool merged_is_lost, int64_t lines,
+                           struct buf *out)
 {
     struct json_writer w;
     char hex[DIGEST_HEX_LEN + 1];
@@ -97,6 +98,7 @@ void journal_write_restore(struct journal_chain *chain, const struct digest *mer
         digest_hex(merged, hex);
         add_text(&w, "merges", str_of(hex));
     }
+    add_text(&w, "lost", str_of(merged_is_lost ? "merges" : "previous"));
     json_key(&w, "lines");
     json_i64(&w, lines);
     end(chain, &w, out);

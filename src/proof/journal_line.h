@@ -37,8 +37,10 @@ struct journal_erasure {
 /* Each adds a line without its end to `out`, which was empty, and returns its hash in chain->last. */
 void journal_write_erasure(struct journal_chain *chain, const struct journal_erasure *erasure, struct buf *out);
 void journal_write_head(struct journal_chain *chain, int64_t size, const char *head_jws, struct buf *out);
-/* After a restore the lines fork: `merged` is the last one of the other branch; NULL: there is none. */
-void journal_write_restore(struct journal_chain *chain, const struct digest *merged, int64_t lines, struct buf *out);
+/* After a restore the lines fork: `merged` is the last one of the other branch; NULL: there is none. The
+ * branch that the database lacked is the one that ends with it, or with the line before this one. */
+void journal_write_restore(struct journal_chain *chain, const struct digest *merged, bool merged_is_lost, int64_t lines,
+                           struct buf *out);
 
 struct journal_line {
     enum journal_kind kind;

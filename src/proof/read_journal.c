@@ -94,10 +94,10 @@ static enum err read_line(void *context, const struct journal_place *place, stru
     enum err e = journal_line_read(text, &line, &inner);
     if (e)
         return refuse(x, e, place->file, place->number, inner.text);
-    e = check_place(x, &line, place);
-    if (!e)
-        e = check_waiting(x, &line);
+    e = check_waiting(x, &line);
     drop_waiting(x);
+    if (!e)
+        e = check_place(x, &line, place);
     if (!e)
         e = keep_waiting(x, &line, place, text);
     journal_line_cleanup(&line);

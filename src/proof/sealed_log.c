@@ -62,11 +62,12 @@ static const struct statement sealed_log_append = {
            " SELECT coalesce((SELECT max(h.size) FROM reclaim.sealed_heads h), 0) - 1"
            " + pg_catalog.row_number() OVER (ORDER BY f.source, f.id), f.source, f.id, f.hash FROM facts f"
            " RETURNING position, source, hash)"
-           " SELECT count(*) AS count, coalesce(bool_or(n.rows >= $1::int8), false) AS more,"
+           " SELECT count(*) AS count, count(*) FILTER (WHERE q.source = 'receipt') AS receipts, "
+           "coalesce(bool_or(n.rows >= $1::int8), false) AS more,"
            " (SELECT pg_catalog.string_agg(pg_catalog.encode(p.hash, 'hex'), '' ORDER BY p.position) FROM placed p)"
            " AS hashes FROM placed q JOIN (SELECT source, count(*) AS rows FROM placed GROUP BY 1) n USING (source)",
     .params = 1,
-    .columns = "count:int8 more:bool hashes:text",
+    .columns = "count:int8 receipts:int8 more:bool hashes:text",
 };
 
 /* $1: matured sources, when every visible row was sealed; null otherwise. */
@@ -139,7 +140,8 @@ enum err sealed_head_read(struct str jws, const struct proof_key_set *set, struc
                                 .epoch = json_integer_value(json_object_get(claims, "epoch")),
                                 .signed_s = json_integer_value(json_object_get(claims, "iat")),
                                 .retention_s = json_integer_value(json_object_get(claims, "retention")),
-                                .xmax = json_integer_value(json_object_get(claims, "xmax"))};
+                                .xmax = json_integer_value(json_object_get(claims, "xmax")),
+                                .lasting = json_integer_value(json_object_get(claims, "lasting"))};
     ret->has_former = read_digest(claims, "previous", &ret->former) == OK;
     if (ret->size < 1 || read_digest(claims, "root", &ret->root) ||
         json_get_str(claims, "installation", &installation) ||
@@ -163,6 +165,7 @@ static enum err read_frontier(struct sealed_log *log, const struct proof_key_set
         sealed_head_read(str_of(log->former), set, &head, &why))
         return ERR_INPUT;
     struct digest root = merkle_root(&log->before);
+    log->lasting = head.lasting;
     return (uint64_t)head.size == log->before.size && digest_eq(&head.root, &root) &&
                    strcmp(head.installation, log->installation) == 0
                ? OK
@@ -173,6 +176,8 @@ static enum err read_state(struct sealed_log *log, const struct sealed_log_terms
 {
     int64_t generation = pg_get_i64(row, 0, 6);
     struct proof_key_set set;
+    if (generation < 1 || generation > PROOF_GENERATIONS)
+        return ERR_INPUT;
     proof_keys_public(terms->keys, (int)generation, &set);
     log->key = &terms->keys->generations[generation - 1];
     log->xmax = pg_get_i64(row, 0, 4);
@@ -191,9 +196,10 @@ static enum err read_state(struct sealed_log *log, const struct sealed_log_terms
 
 static enum err read_leaves(struct sealed_log *log, const struct pg_call *rows, size_t room)
 {
-    struct str hashes = pg_get(rows, 0, 2);
+    struct str hashes = pg_get(rows, 0, 3);
     log->facts = (size_t)pg_get_i64(rows, 0, 0);
-    log->more = pg_get_bool(rows, 0, 1);
+    log->lasting += pg_get_i64(rows, 0, 1);
+    log->more = pg_get_bool(rows, 0, 2);
     log->room = log->facts + room;
     log->leaves = arena_take(log->arena, (log->room ? log->room : 1) * sizeof *log->leaves);
     if (!log->leaves)
@@ -238,7 +244,8 @@ static void sign_head(struct sealed_log *log)
         buf_addz(&claims, "\",\"previous\":\"");
         base64url_add(&claims, digest_str(&former));
     }
-    buf_addf(&claims, "\",\"epoch\":%lld,\"retention\":%lld,\"xmax\":%lld}", (long long)log->epoch,
+    buf_addf(&claims, "\",\"lasting\":%lld,\"epoch\":%lld,\"retention\":%lld,\"xmax\":%lld}",
+             (long long)(log->lasting + (int64_t)(log->count - log->facts)), (long long)log->epoch,
              (long long)log->retention_s, (long long)log->xmax);
     jws_write(log->key, JWS_HEAD, buf_str(&claims), &head);
 }

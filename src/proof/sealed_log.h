@@ -24,6 +24,7 @@
 /* What a signed head says. */
 struct sealed_head {
     int64_t size, epoch, signed_s, retention_s, xmax;
+    int64_t lasting;            /* of its leaves: receipts and certificates, whose rows retention does not remove */
     struct digest root, former; /* former: SHA-256 of the head before, as a compact JWS */
     bool has_former;
     char installation[INSTALLATION_ID_LEN + 1];
@@ -47,8 +48,9 @@ struct sealed_log {
     struct merkle_batch *batch; /* from sealed_log_close() on */
     struct digest *leaves;
     size_t count, room;
-    size_t facts; /* of these leaves: rows that sealed_log_begin() found; their leaves are written */
-    bool more;    /* there were more rows than it takes at once */
+    size_t facts;    /* of these leaves: rows that sealed_log_begin() found; their leaves are written */
+    int64_t lasting; /* receipts among them, and receipts and certificates before */
+    bool more;       /* there were more rows than it takes at once */
     char installation[INSTALLATION_ID_LEN + 1];
     int64_t epoch, retention_s, xmax, clock_s;
     char head[SEALED_HEAD_MAX], former[SEALED_HEAD_MAX]; /* "": none */

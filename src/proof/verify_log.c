@@ -173,6 +173,7 @@ struct log_walk {
     int64_t installed_s;
     int64_t gone_before_s; /* rows made before may have been removed by retention */
     int64_t last_position; /* to notice two rows with one leaf */
+    int64_t lasting;       /* leaves of rows that retention does not remove */
     struct {
         struct sealed_head sealed_to; /* the last head by which every row that was there was sealed */
         int64_t leaves;               /* under this head */
@@ -348,6 +349,11 @@ static enum err check_leaves(struct log_verifier *v, struct log_walk *w, const s
     }
     if (w->tree.size != (uint64_t)h->head.size)
         verify_report(v, "removed: leaf %lld", (long long)w->tree.size);
+    w->lasting += w->of[RECEIPT].leaves + w->of[CERTIFICATE].leaves;
+    if (w->lasting != h->head.lasting && v->findings == findings)
+        verify_report(v, "changed: a leaf among %lld to %lld says that it is of another table than it was",
+                      (long long)begin, (long long)h->head.size - 1);
+    w->lasting = h->head.lasting;
     check_root(v, w, begin, h, v->findings != findings);
     for (enum log_source s = 0; s < SOURCES; s++)
         if (w->of[s].leaves < SEALED_LOG_ROWS)

@@ -14,6 +14,7 @@
 #include "customers/import.h"
 #include "customers/members.h"
 #include "customers/removed_users.h"
+#include "erasure/audit_journal.h"
 #include "erasure/audit_receipts.h"
 #include "erasure/cascade.h"
 #include "erasure/prove.h"
@@ -393,6 +394,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {replay_statements, replay_statement_count},
         {sealed_log_statements, sealed_log_statement_count},
         {verify_log_statements, verify_log_statement_count},
+        {audit_journal_statements, audit_journal_statement_count},
         {audit_receipts_statements, audit_receipts_statement_count},
         {storage_statements, storage_statement_count},
         {console_statements, console_statement_count},

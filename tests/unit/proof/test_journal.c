@@ -1,0 +1,279 @@
+/* The journal: what is appended is there after a crash, a damaged line is named, and the lines of others are refused. */
+#include "proof/journal.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "../base/unit.h"
+#include "proof/digest_set.h"
+#include "proof/read_journal.h"
+
+#define HERE "0123456789abcdef0123456789abcdef"
+#define SOMEONE "a0000000-0000-4000-8000-000000000001"
+
+static struct proof_keys keys, others;
+static char folder[64];
+
+static int make_folder(void **state UNUSED)
+{
+    assert_int_equal(proof_keys_derive(STR("a master key that is long enough"), &keys), OK);
+    assert_int_equal(proof_keys_derive(STR("another master key, long enough"), &others), OK);
+    memcpy(folder, "/tmp/reclaim-journal-XXXXXX", sizeof "/tmp/reclaim-journal-XXXXXX");
+    return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state UNUSED)
+{
+    char command[128];
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command); /* NOLINT: a fixed path of this test */
+}
+
+static struct journal_chain chain_of(const struct proof_keys *by, const char *installation)
+{
+    return (struct journal_chain){
+        .key = &by->generations[0], .installation = installation, .epoch = 1, .clock_s = 1700000000};
+}
+
+static void append(struct journal_chain *chain, int lines)
+{
+    struct journal *j;
+    struct why why;
+    assert_int_equal(journal_open(folder, &j, &why), OK);
+    assert_int_equal(journal_lock(j, &why), OK);
+    for (int i = 0; i < lines; i++) {
+        AUTO(buf) struct buf line = buf_new(JOURNAL_LINE_MAX);
+        const struct journal_erasure erasure = {
+            .customer_id = STR(SOMEONE), .users = STR("[\"" SOMEONE "\"]"), .requested_at = STR("2026-01-01T00:00:00Z")};
+        if (i % 2)
+            journal_write_head(chain, i, "head", &line);
+        else
+            journal_write_erasure(chain, &erasure, &line);
+        buf_addz(&line, "\n");
+        assert_int_equal(journal_append(j, buf_str(&line), &why), OK);
+    }
+    journal_unlock(j);
+    journal_close(j);
+}
+
+static enum err read_all(struct journal_reading *r, struct why *why)
+{
+    r->keys = &keys;
+    return journal_read(folder, r, why);
+}
+
+/* The first file, as a text that ends with a NUL; the caller free()s it. */
+static char *slurp(void)
+{
+    char name[128], *text = calloc(1, 1 << 20);
+    snprintf(name, sizeof name, "%s/00000001.jsonl", folder);
+    FILE *file = fopen(name, "re");
+    assert_non_null(file);
+    assert_true(fread(text, 1, (1 << 20) - 1, file) > 0);
+    fclose(file);
+    return text;
+}
+
+static void spill(const char *text)
+{
+    char name[128];
+    snprintf(name, sizeof name, "%s/00000001.jsonl", folder);
+    FILE *file = fopen(name, "we");
+    assert_non_null(file);
+    fputs(text, file);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void what_was_appended_is_read_in_order(void **state UNUSED)
+{
+    struct journal_chain chain = chain_of(&keys, HERE);
+    struct journal_reading r = {.installation = HERE};
+    struct why why;
+    append(&chain, 3);
+    append(&chain, 2);
+    assert_int_equal(read_all(&r, &why), OK);
+    assert_int_equal(r.lines, 5);
+    assert_int_equal(r.of_kind[JOURNAL_ERASURE], 3);
+    assert_int_equal(r.of_kind[JOURNAL_HEAD], 2);
+    assert_int_equal(r.generation, 1);
+}
+
+static void a_line_without_its_end_is_cut_off(void **state UNUSED)
+{
+    struct journal_chain chain = chain_of(&keys, HERE);
+    struct journal_reading r = {.installation = HERE};
+    struct why why;
+    append(&chain, 2);
+    char *text = slurp();
+    char *torn = malloc(strlen(text) + 32);
+    sprintf(torn, "%s{\"v\":1,\"ki", text); /* NOLINT: it fits */
+    spill(torn);
+    free(torn);
+    free(text);
+    assert_int_equal(read_all(&r, &why), OK);
+    assert_int_equal(r.lines, 2);
+    append(&chain, 1);
+    assert_int_equal(read_all(&r, &why), OK);
+    assert_int_equal(r.lines, 3);
+}
+
+static void refused_after(void (*damage)(char *text), const char *words, enum err with)
+{
+    struct journal_chain chain = chain_of(&keys, HERE);
+    struct journal_reading r = {.installation = HERE};
+    struct why why = {""};
+    append(&chain, 4);
+    char *text = slurp();
+    damage(text);
+    spill(text);
+    free(text);
+    assert_int_equal(read_all(&r, &why), with);
+    assert_non_null(strstr(why.text, words));
+}
+
+static void change_the_second(char *text)
+{
+    *strstr(strchr(text, '\n'), "\"epoch\":1") += 1; /* the quote becomes another character */
+}
+static void change_a_number(char *text)
+{
+    strstr(strchr(text, '\n'), "\"epoch\":1")[8] = '2';
+}
+static void change_the_last(char *text)
+{
+    char *last = text;
+    for (char *at = strstr(text, "\"at\":"); at; at = strstr(at + 1, "\"at\":"))
+        last = at;
+    last[5] = '2';
+}
+static void remove_the_second(char *text)
+{
+    char *from = strchr(text, '\n') + 1, *to = strchr(from, '\n') + 1;
+    memmove(from, to, strlen(to) + 1);
+}
+static void of_a_newer_release(char *text)
+{
+    strstr(text, "\"v\":1")[4] = '9';
+}
+
+static void a_line_that_is_no_line_is_named(void **state UNUSED)
+{
+    refused_after(change_the_second, "00000001.jsonl, line 2", ERR_INPUT);
+}
+static void a_changed_line_is_named(void **state UNUSED)
+{
+    refused_after(change_a_number, "00000001.jsonl, line 2: it was changed", ERR_INPUT);
+}
+static void the_last_line_is_checked_too(void **state UNUSED)
+{
+    refused_after(change_the_last, "line 4: it was changed", ERR_INPUT);
+}
+static void a_removed_line_is_missed(void **state UNUSED)
+{
+    refused_after(remove_the_second, "line 2: the line before it is missing", ERR_INPUT);
+}
+static void a_newer_release_is_refused(void **state UNUSED)
+{
+    refused_after(of_a_newer_release, "newer release", ERR_FULL);
+}
+
+static void another_installation_is_refused(void **state UNUSED)
+{
+    struct journal_chain chain = chain_of(&keys, "fedcba9876543210fedcba9876543210");
+    struct journal_reading r = {.installation = HERE};
+    struct why why = {""};
+    append(&chain, 2);
+    assert_int_equal(read_all(&r, &why), ERR_INPUT);
+    assert_non_null(strstr(why.text, "another installation"));
+}
+
+static void another_key_is_refused(void **state UNUSED)
+{
+    struct journal_chain chain = chain_of(&others, HERE);
+    struct journal_reading r = {.installation = HERE};
+    struct why why = {""};
+    append(&chain, 2);
+    assert_int_equal(read_all(&r, &why), ERR_INPUT);
+    assert_non_null(strstr(why.text, "another RECLAIM_SECRET_KEY"));
+}
+
+/* Two processes share a folder: each sees what the other has appended. */
+static void the_tail_is_that_of_the_file(void **state UNUSED)
+{
+    struct journal_chain chain = chain_of(&keys, HERE);
+    struct journal *j;
+    struct digest tail;
+    struct why why;
+    assert_int_equal(journal_open(folder, &j, &why), OK);
+    assert_int_equal(journal_lock(j, &why), OK);
+    assert_false(journal_tail(j, &tail));
+    journal_unlock(j);
+    append(&chain, 3);
+    assert_int_equal(journal_lock(j, &why), OK);
+    assert_true(journal_tail(j, &tail));
+    assert_true(digest_eq(&tail, &chain.last));
+    journal_unlock(j);
+    journal_close(j);
+}
+
+static void files_older_than_the_backups_are_removed_but_the_last(void **state UNUSED)
+{
+    struct journal_chain chain = chain_of(&keys, HERE);
+    struct journal *j;
+    struct why why;
+    int64_t removed;
+    append(&chain, 1); /* of long ago: a new file begins */
+    append(&chain, 1);
+    assert_int_equal(journal_open(folder, &j, &why), OK);
+    assert_int_equal(journal_lock(j, &why), OK);
+    assert_int_equal(journal_prune(j, 0, &removed), OK);
+    assert_int_equal(removed, 0);
+    assert_int_equal(journal_prune(j, INT64_MAX, &removed), OK);
+    assert_int_equal(removed, 1);
+    assert_int_equal(journal_prune(j, INT64_MAX, &removed), OK);
+    assert_int_equal(removed, 0);
+    journal_unlock(j);
+    journal_close(j);
+    struct journal_reading r = {.installation = HERE};
+    assert_int_equal(read_all(&r, &why), OK);
+    assert_int_equal(r.lines, 1);
+}
+
+static void a_set_keeps_what_was_added(void **state UNUSED)
+{
+    struct digest_set set = {0};
+    for (int i = 0; i < 5000; i++) {
+        struct digest d = digest_sha256((struct str){(const char *)&i, sizeof i});
+        assert_false(digest_set_has(&set, &d));
+        assert_int_equal(digest_set_add(&set, &d), OK);
+        assert_int_equal(digest_set_add(&set, &d), OK);
+        assert_true(digest_set_has(&set, &d));
+    }
+    assert_int_equal(set.count, 5000);
+    digest_set_cleanup(&set);
+}
+
+#define IN_A_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_folder, remove_folder)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        IN_A_FOLDER(what_was_appended_is_read_in_order),
+        IN_A_FOLDER(a_line_without_its_end_is_cut_off),
+        IN_A_FOLDER(a_line_that_is_no_line_is_named),
+        IN_A_FOLDER(a_changed_line_is_named),
+        IN_A_FOLDER(the_last_line_is_checked_too),
+        IN_A_FOLDER(a_removed_line_is_missed),
+        IN_A_FOLDER(a_newer_release_is_refused),
+        IN_A_FOLDER(another_installation_is_refused),
+        IN_A_FOLDER(another_key_is_refused),
+        IN_A_FOLDER(the_tail_is_that_of_the_file),
+        IN_A_FOLDER(files_older_than_the_backups_are_removed_but_the_last),
+        cmocka_unit_test(a_set_keeps_what_was_added),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
