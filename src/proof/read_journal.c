@@ -57,7 +57,7 @@ static enum err check_place(struct journal_walk *x, const struct journal_line *l
     if (!x->r->installation && !*x->first)
         memcpy(x->first, line->installation, sizeof x->first);
     if (strcmp(line->installation, installation) != 0)
-        return refuse(x, ERR_INPUT, place->file, place->number, "it belongs to another installation");
+        return refuse(x, ERR_INPUT, place->file, place->number, "it belongs to another installation: set RECLAIM_JOURNAL to a folder of this one's, or move it away");
     bool begins = place->first_file && (!place->whole || place->number == 1);
     if (line->has_previous && !digest_set_has(&x->seen, &line->previous) && !begins)
         return refuse(x, ERR_INPUT, place->file, place->number, "the line before it is missing");

@@ -185,6 +185,8 @@ describe('a certificate', () => {
     assert.equal((await receipt(server, customer.id, 'archive', { status: 'failed', error: 'disk 7 of host attic is full' })).status, 200);
     const mail = await until('the last mail', () => provider.mailsTo(customer.email).map((sent) => sent.mail).find(({ subject }) => /was deleted/.test(subject)));
     const secret = mail.text.match(/\?secret=([0-9a-f]{32})/)[1];
+    await until('the tables done', async () =>
+      (await get(`/v1/customers/${customer.id}/erasure`, asAdmin())).json.participants.every(({ name, status }) => name === 'archive' || status === 'done'));
     const asked = await get(`/v1/customers/${customer.id}/erasure?secret=${secret}`);
     assert.equal(asked.status, 200, asked.body);
     const { json } = await get(`/v1/customers/${customer.id}/erasure`, asAdmin());

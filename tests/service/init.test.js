@@ -94,7 +94,8 @@ describe('from an empty folder', () => {
   });
 
   it('nothing that it wrote can be read by others, and the settings hold no secret', () => {
-    const files = fs.readdirSync(folder).filter((name) => name.startsWith('reclaim'));
+    assert.equal(fs.statSync(path.join(folder, 'reclaim-data')).mode & 0o777, 0o700, 'the folder of the journal, which the server made');
+    const files = fs.readdirSync(folder).filter((name) => name.startsWith('reclaim') && name !== 'reclaim-data');
     assert.deepEqual(files.sort(), ['reclaim-database-url', 'reclaim-nginx.conf', 'reclaim-participants.sh', 'reclaim-role.sql', 'reclaim-secret-key', 'reclaim.ini']);
     for (const name of files) assert.equal(fs.statSync(path.join(folder, name)).mode & 0o777, 0o600, name);
     const [key, url] = secretsIn(folder);
