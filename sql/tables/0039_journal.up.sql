@@ -2,7 +2,8 @@
 -- do because of them.
 
 ALTER TABLE reclaim.installation
-  ADD COLUMN restored_at timestamptz; -- a journal has lines that this database lacked, and they are not replayed yet
+  ADD COLUMN restored_at timestamptz,  -- a journal has lines that this database lacked, and they are not replayed yet
+  ADD COLUMN journal_from timestamptz; -- lines up to then were removed: they are older than the backups
 
 CREATE TABLE reclaim.journal_lines (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, -- in the order in which journals have them

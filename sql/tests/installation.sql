@@ -4,7 +4,7 @@ SELECT plan(23);
 
 SELECT has_schema('reclaim');
 SELECT has_table('reclaim', 'installation', 'the installation is known');
-SELECT columns_are('reclaim', 'installation', ARRAY['key_fingerprint', 'clock_shift', 'demo', 'created_at', 'grace', 'mails', 'expired_until', 'ownership', 'freeze_limit', 'customers', 'sandbox', 'clock_moved_at', 'cooldown', 'proof_generation', 'epoch', 'restored_at']);
+SELECT columns_are('reclaim', 'installation', ARRAY['key_fingerprint', 'clock_shift', 'demo', 'created_at', 'grace', 'mails', 'expired_until', 'ownership', 'freeze_limit', 'customers', 'sandbox', 'clock_moved_at', 'cooldown', 'proof_generation', 'epoch', 'restored_at', 'journal_from']);
 SELECT col_type_is('reclaim', 'installation', 'key_fingerprint', 'text', 'the fingerprint is text');
 SELECT col_is_null('reclaim', 'installation', 'key_fingerprint', 'it may be missing until the first start');
 SELECT col_not_null('reclaim', 'installation', 'created_at', 'when it was installed is known');

@@ -35,10 +35,11 @@ static const struct statement journal_find = {
 
 static const struct statement journal_after = {
     .name = "journal_after",
-    .sql = "SELECT id, line, kind = 'restore' AS is_restore FROM reclaim.journal_lines WHERE id > $1::int8 ORDER BY id"
+    .sql = "SELECT id, line, imported OR kind = 'restore' AS after_restore FROM reclaim.journal_lines WHERE id > "
+           "$1::int8 ORDER BY id"
            " LIMIT $2::int8",
     .params = 2,
-    .columns = "id:int8 line:text is_restore:bool",
+    .columns = "id:int8 line:text after_restore:bool",
 };
 
 static const struct statement journal_hashes = {
@@ -66,8 +67,7 @@ static const struct statement journal_lose = {
 
 static const struct statement journal_oldest = {
     .name = "journal_oldest",
-    .sql = "SELECT (pg_catalog.split_part(line, E'\\t', 1)::jsonb ->> 'at')::int8 AS at FROM reclaim.journal_lines"
-           " ORDER BY id LIMIT 1",
+    .sql = "SELECT coalesce(extract(epoch FROM journal_from), 0)::int8 + 1 AS at FROM reclaim.installation",
     .params = 0,
     .columns = "at:int8",
 };
@@ -82,9 +82,11 @@ static const struct statement journal_installation = {
 /* The last one stays: the next names it. A day longer than journals, whose files are removed as a whole. */
 static const struct statement journal_prune_lines = {
     .name = "journal_prune_lines",
-    .sql = "DELETE FROM reclaim.journal_lines WHERE NOT lost AND created_at < pg_catalog.clock_timestamp()"
-           " - $1::int8 * interval '1 millisecond' - interval '1 day' AND id < (SELECT max(id) FROM "
-           "reclaim.journal_lines)",
+    .sql =
+        "WITH gone AS (DELETE FROM reclaim.journal_lines WHERE NOT lost AND created_at < pg_catalog.clock_timestamp()"
+        " - $1::int8 * interval '1 millisecond' - interval '1 day' AND id < (SELECT max(id) FROM reclaim.journal_lines)"
+        " RETURNING created_at) UPDATE reclaim.installation i SET journal_from = g.newest"
+        " FROM (SELECT max(created_at) AS newest FROM gone) g WHERE g.newest > coalesce(i.journal_from, '-infinity')",
     .params = 1,
     .columns = "",
 };
@@ -161,6 +163,7 @@ struct comparison {
     int64_t deadline_ns, oldest_s;
     struct digest_set ours, theirs; /* of the journal, of the database */
     int64_t missing;                /* of the journal's lines, in the database */
+    int64_t last;                   /* the id of the last line that was read */
     struct lost_lines lost;
 };
 
@@ -172,7 +175,7 @@ static enum err note_line(void *context, const struct journal_place *place, stru
     return digest_set_add(&c->ours, &hash);
 }
 
-/* Those that are older than the backups, or than what the database has, are missed by nobody: it has removed them. */
+/* Those that the database has removed are missed by nobody. */
 static enum err count_missing(void *context, const struct journal_place *place, struct str text)
 {
     struct comparison *c = context;
@@ -259,6 +262,7 @@ static enum err walk_lines(struct comparison *c, struct why *why)
                 lacking++;
             }
         }
+        c->last = after;
         if (e || (lacking && c->journal && (e = append_ids(c, &ids, why))))
             return e;
     }
@@ -271,7 +275,7 @@ static enum err read_oldest(struct comparison *c, struct why *why)
     enum err e = pg_ask(c->pg, &call, c->deadline_ns);
     if (e)
         return why_set(why, e, "cannot read reclaim.journal_lines (%s)", err_name(e));
-    if (call.rows && pg_get_i64(&call, 0, 0) > c->oldest_s)
+    if (pg_get_i64(&call, 0, 0) > c->oldest_s)
         c->oldest_s = pg_get_i64(&call, 0, 0);
     return OK;
 }
@@ -297,7 +301,8 @@ static enum err compare_all(struct comparison *c, int64_t retention_ms, struct w
 }
 
 /* While the journal is locked. */
-static enum err compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret_lost, struct why *why)
+static enum err compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret_lost, int64_t *ret_last,
+                        struct why *why)
 {
     struct comparison c = {.keys = k->keys,
                            .folder = journal_folder(k->journal),
@@ -306,6 +311,7 @@ static enum err compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, in
                            .deadline_ns = deadline_ns};
     enum err e = compare_all(&c, atomic_load(&k->retention_ms), why);
     *ret_lost = c.lost.taken;
+    *ret_last = c.last;
     if (c.lost.taken)
         restored_note(true);
     return e;
@@ -322,11 +328,12 @@ enum err journal_import(const char *folder, const struct proof_keys *keys, int64
 
 enum err keeper_compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret_lost, struct why *why)
 {
+    int64_t last;
     *ret_lost = 0;
     enum err e = journal_lock(k->journal, why);
     if (e)
         return e;
-    e = compare(k, pg, deadline_ns, ret_lost, why);
+    e = compare(k, pg, deadline_ns, ret_lost, &last, why);
     journal_unlock(k->journal);
     return e;
 }
@@ -348,7 +355,8 @@ static enum err find_tail(struct keeper *k, struct pg *pg, int64_t deadline_ns, 
     return e;
 }
 
-static enum err append_after(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *after, bool *ret_restore,
+/* `ret_compare`: lines around a restore follow, which the journal may have in another order. */
+static enum err append_after(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *after, bool *ret_compare,
                              struct why *why)
 {
     for (int count = LINES_AT_ONCE; count == LINES_AT_ONCE;) {
@@ -361,12 +369,14 @@ static enum err append_after(struct keeper *k, struct pg *pg, int64_t deadline_n
         for (int i = 0; i < count; i++) {
             buf_add(&text, pg_get(&rows, i, 1));
             buf_addz(&text, "\n");
-            *ret_restore |= pg_get_bool(&rows, i, 2);
+            *ret_compare |= pg_get_bool(&rows, i, 2);
         }
         if (text.failed)
             return why_set(why, ERR_MEMORY, "no memory for lines of the journal");
-        int64_t last = count ? pg_get_i64(&rows, count - 1, 0) : *after;
-        if (count && (e = journal_append(k->journal, buf_str(&text), why)))
+        if (*ret_compare || count == 0)
+            return OK;
+        int64_t last = pg_get_i64(&rows, count - 1, 0);
+        if ((e = journal_append(k->journal, buf_str(&text), why)))
             return e;
         counter_add(&written, (uint64_t)count);
         *after = last;
@@ -376,23 +386,14 @@ static enum err append_after(struct keeper *k, struct pg *pg, int64_t deadline_n
 
 static enum err sync_locked(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret_last, struct why *why)
 {
-    int64_t last, lost;
-    bool restore = false;
-    enum err e = find_tail(k, pg, deadline_ns, &last);
+    int64_t lost;
+    enum err e = find_tail(k, pg, deadline_ns, ret_last);
     if (e)
         return why_set(why, e, "cannot read reclaim.journal_lines (%s)", err_name(e));
-    if (last < 0) {
-        if ((e = compare(k, pg, deadline_ns, &lost, why)) || (e = find_tail(k, pg, deadline_ns, &last)))
-            return e;
-        if (last < 0)
-            last = 0; /* older than the backups: the comparison has appended what there is */
-    }
-    if (last > 0 || !journal_tail(k->journal, &(struct digest){0}))
-        e = append_after(k, pg, deadline_ns, &last, &restore, why);
-    if (!e && restore) /* other instances may have written lines before the restore was noticed */
-        e = compare(k, pg, deadline_ns, &lost, why);
-    *ret_last = last;
-    return e;
+    bool compares = *ret_last < 0;
+    if (!compares)
+        e = append_after(k, pg, deadline_ns, ret_last, &compares, why);
+    return e || !compares ? e : compare(k, pg, deadline_ns, &lost, ret_last, why);
 }
 
 enum err keeper_sync(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret_last, struct why *why)

@@ -13,6 +13,12 @@ struct journal_walk {
     struct why *why;
     const char *folder;
     struct digest_set seen;
+    struct unresolved { /* lines whose predecessor was not there yet: one that was lost is copied again, behind them */
+        struct digest previous;
+        char file[32];
+        int64_t number;
+    } * unresolved;
+    size_t unresolved_count, unresolved_room;
     char first[INSTALLATION_ID_LEN + 1];
     bool waits;
     struct journal_line line;
@@ -51,16 +57,43 @@ static void drop_waiting(struct journal_walk *x)
     x->waits = false;
 }
 
+static enum err note_unresolved(struct journal_walk *x, const struct digest *previous,
+                                const struct journal_place *place)
+{
+    if (x->unresolved_count == x->unresolved_room) {
+        size_t room = x->unresolved_room ? 2 * x->unresolved_room : 16;
+        struct unresolved *grown = reallocarray(x->unresolved, room, sizeof *grown);
+        if (!grown)
+            return why_set(x->why, ERR_MEMORY, "no memory to read the journal");
+        x->unresolved = grown;
+        x->unresolved_room = room;
+    }
+    struct unresolved *one = &x->unresolved[x->unresolved_count++];
+    *one = (struct unresolved){.previous = *previous, .number = place->number};
+    return str_copy(str_of(place->file), one->file, sizeof one->file);
+}
+
 static enum err check_place(struct journal_walk *x, const struct journal_line *line, const struct journal_place *place)
 {
     const char *installation = x->r->installation ? x->r->installation : x->first;
     if (!x->r->installation && !*x->first)
         memcpy(x->first, line->installation, sizeof x->first);
     if (strcmp(line->installation, installation) != 0)
-        return refuse(x, ERR_INPUT, place->file, place->number, "it belongs to another installation: set RECLAIM_JOURNAL to a folder of this one's, or move it away");
+        return refuse(
+            x, ERR_INPUT, place->file, place->number,
+            "it belongs to another installation: set RECLAIM_JOURNAL to a folder of this one's, or move it away");
     bool begins = place->first_file && (!place->whole || place->number == 1);
-    if (line->has_previous && !digest_set_has(&x->seen, &line->previous) && !begins)
-        return refuse(x, ERR_INPUT, place->file, place->number, "the line before it is missing");
+    return line->has_previous && !digest_set_has(&x->seen, &line->previous) && !begins
+               ? note_unresolved(x, &line->previous, place)
+               : OK;
+}
+
+static enum err check_unresolved(struct journal_walk *x)
+{
+    for (size_t i = 0; i < x->unresolved_count; i++)
+        if (!digest_set_has(&x->seen, &x->unresolved[i].previous))
+            return refuse(x, ERR_INPUT, x->unresolved[i].file, x->unresolved[i].number,
+                          "the line before it is missing");
     return OK;
 }
 
@@ -113,6 +146,9 @@ enum err journal_read(const char *folder, struct journal_reading *r, struct why 
     enum err e = journal_each(folder, read_line, &x, why);
     if (!e)
         e = check_waiting(&x, NULL);
+    if (!e)
+        e = check_unresolved(&x);
+    free(x.unresolved);
     drop_waiting(&x);
     digest_set_cleanup(&x.seen);
     return e;

@@ -1,5 +1,6 @@
 // World 8: a database restored from a backup that was taken before the deletion. Nobody who was erased is served, nobody is mailed;
 // after the replay every participant is erased again.
+// takes long
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';

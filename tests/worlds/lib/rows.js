@@ -24,7 +24,7 @@ const own = {
   gate_ended: ['changed_xid'],
   work_items: ['id', 'leased_by'],
   receipt_facts: ['id'],
-  erasures: ['certificate_id', 'address_hash', 'link_hash'],
+  erasures: ['certificate_id', 'address_hash', 'link_hash', 'journal_hash', 'keyed_address'],
   erasure_certificates: ['id', 'jws'], // signed; what it says is the fact
 };
 

@@ -41,6 +41,7 @@ PACKAGES = {
     "npm": "npm",
     "openssl": "openssl",
     "patch": "patch",
+    "pgbackrest": "pgbackrest",
     "pgrep": "procps",
     "ping": "iputils-ping",
     "pkg-config": "pkg-config",
@@ -66,7 +67,7 @@ PACKAGES = {
 }
 
 # Commands of minbase that programs in other languages than the shell run.
-MINIMAL = {"/bin/sh", "bash", "id", "script", "setpriv", "sleep"}
+MINIMAL = {"/bin/sh", "bash", "flock", "id", "script", "setpriv", "sleep"}
 
 SCRIPTS = r"dev|\.ci/run|(tools|tests|bench|deploy)/(?!.*node_modules).*"
 SHELL_COMMAND = re.compile(

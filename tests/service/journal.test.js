@@ -1,0 +1,263 @@
+// The journal outside the database: every instance has all lines, a damaged or foreign one is refused with its place, and a database that lacks
+// lines was restored, whichever instance has them.
+// takes long
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+
+import { dumpOf } from './lib/backups.js';
+import { addCustomer, env, freeze, recover } from './lib/customers.js';
+import { addServices, erased, fillServices, ledger, remove, statusOf } from './lib/erasure.js';
+import { ops } from './lib/http.js';
+import { temporaryDirectory } from './lib/place.js';
+import { Cluster } from './lib/postgres.js';
+import { run, serve } from './lib/reclaim.js';
+import { Stage, until } from './lib/stage.js';
+
+const stage = new Stage();
+let cluster;
+before(async () => {
+  cluster = await Cluster.create(stage);
+});
+after(() => stage.end());
+
+const folderOf = (home) => path.join(home, 'data/journal');
+const filesOf = (home) => fs.readdirSync(folderOf(home)).filter((name) => name.endsWith('.jsonl')).sort().map((name) => path.join(folderOf(home), name));
+const textOf = (home) => filesOf(home).map((file) => fs.readFileSync(file, 'utf8')).join('');
+const readyz = async (server) => JSON.parse((await ops(server, '/readyz')).body).status;
+const says = (server, status) => until(`/readyz says ${status}`, async () => (await readyz(server)) === status);
+const linesOf = async (db) => (await db.query(`select coalesce(string_agg(line || E'\\n', '' order by id), '') as text from reclaim.journal_lines`))[0].text;
+
+/** A database with an erased customer, and homes of instances. */
+async function prepare() {
+  const db = await cluster.database(stage);
+  assert.equal((await run(stage, ['migrate'], { database: db })).code, 0);
+  await addServices(stage, db, ['contact']);
+  const homes = [temporaryDirectory(stage), temporaryDirectory(stage)];
+  return {
+    db,
+    homes,
+    start: (n = 0, more = {}) => serve(stage, { database: db, env, directory: homes[n], ...more }),
+    run: (args, n = 0) => run(stage, args, { database: db, directory: homes[n] }),
+  };
+}
+
+async function erase(db, server) {
+  const customer = await addCustomer(db);
+  await fillServices(db, customer, 2, ['contact']);
+  assert.equal((await remove(server, customer.id)).status, 200);
+  await erased(server, customer);
+  return customer;
+}
+
+describe('a journal', () => {
+  let scene, servers, customer;
+  before(async () => {
+    scene = await prepare();
+    servers = [await scene.start(0)];
+    customer = await erase(scene.db, servers[0]);
+  });
+
+  it('lists who was erased, in ids and hashes, and the heads of the sealed log', () => {
+    const lines = textOf(scene.homes[0]).trimEnd().split('\n').map((line) => JSON.parse(line.split('\t')[0]));
+    const line = lines.find(({ kind }) => kind === 'erasure');
+    assert.equal(line.customer, customer.id);
+    assert.deepEqual(line.users, [customer.user.id]);
+    assert.match(line.keyed_address, /^[0-9a-f]{64}$/);
+    assert.ok(lines.some(({ kind }) => kind === 'head'));
+    for (const personal of [customer.email, customer.user.email, customer.name]) assert.ok(!textOf(scene.homes[0]).includes(personal), personal);
+  });
+
+  it('is for its owner alone', () => {
+    for (const at of [folderOf(scene.homes[0]), ...filesOf(scene.homes[0])]) assert.equal(fs.statSync(at).mode & 0o077, 0, at);
+  });
+
+  it('is filled when it is empty, and gets what others write within a minute', async () => {
+    servers.push(await scene.start(1));
+    assert.ok(textOf(scene.homes[1]).includes(customer.id));
+    const next = await erase(scene.db, servers[0]);
+    await until('the line copied', () => textOf(scene.homes[1]).includes(next.id), 75_000);
+    const text = await linesOf(scene.db);
+    for (const home of scene.homes) assert.ok(text.startsWith(textOf(home).slice(0, 200)));
+    for (const n of [0, 1]) assert.equal((await scene.run(['journal', 'verify'], n)).code, 0);
+  });
+
+  it('is exported, verified and compared', async () => {
+    const file = path.join(scene.homes[0], 'exported.jsonl');
+    assert.equal((await scene.run(['journal', 'export', file])).code, 0);
+    assert.ok((await linesOf(scene.db)).startsWith(fs.readFileSync(file, 'utf8')));
+    assert.match((await scene.run(['journal', 'verify', file])).stdout, /all signed and in order: 2 erasures/);
+    assert.match((await scene.run(['journal', 'import', file])).stdout, /has every line/);
+    const again = await scene.run(['journal', 'export', file]);
+    assert.equal(again.code, 1);
+    assert.match(again.stderr, /must not exist yet/);
+    assert.equal((await scene.run(['journal', 'import', path.join(scene.homes[0], 'nothing')])).code, 1);
+    assert.match((await scene.run(['replay-erasures'])).stdout, /nothing to replay/);
+  });
+
+  it('that cannot be written keeps erasures from being complete, and says so', async () => {
+    const obstacle = path.join(folderOf(scene.homes[0]), '00009999.jsonl');
+    fs.mkdirSync(obstacle);
+    const other = await addCustomer(scene.db);
+    await servers[1].stop(); // it might lead
+    servers.pop();
+    assert.equal((await remove(servers[0], other.id)).status, 200);
+    await servers[0].line('the journal cannot be written', ({ event }) => /the journal cannot be written/.test(event));
+    assert.equal((await ledger(servers[0], other.id)).json.status, 'pending');
+    assert.match((await ops(servers[0], '/metrics')).body, /^reclaim_journal_failing 1$/m);
+    fs.rmdirSync(obstacle);
+    await erased(servers[0], other);
+    assert.match((await ops(servers[0], '/metrics')).body, /^reclaim_journal_failing 0$/m);
+  });
+
+  it('is put back in order after a line without its end', async () => {
+    await servers[0].kill9();
+    fs.appendFileSync(filesOf(scene.homes[0]).at(-1), '{"v":1,"kind":"era');
+    servers = [await scene.start(0)];
+    assert.equal((await scene.run(['journal', 'verify'])).code, 0);
+  });
+});
+
+describe('a start is refused, with the place,', () => {
+  let scene;
+  before(async () => {
+    scene = await prepare();
+    const server = await scene.start();
+    await erase(scene.db, server);
+    await server.stop();
+  });
+
+  /** With the journal changed so. */
+  async function refused(change, why, database = scene.db) {
+    const [file] = filesOf(scene.homes[0]);
+    const text = fs.readFileSync(file, 'utf8');
+    fs.writeFileSync(file, change(text));
+    try {
+      const server = await serve(stage, { database, env, directory: scene.homes[0], wait: 'nothing' });
+      await server.exited;
+      assert.equal(server.exit.code, 1);
+      assert.match(JSON.stringify(server.events('cannot start')), why);
+      const replay = await run(stage, ['replay-erasures'], { database, directory: scene.homes[0] });
+      assert.equal(replay.code, 1);
+      assert.match(replay.stderr, why);
+    } finally {
+      fs.writeFileSync(file, text);
+    }
+  }
+
+  it('for a damaged journal', async () => {
+    await refused((text) => text.replace('"kind":"erasure"', '"kind":"erasurf"'), /00000001\.jsonl, line \d+: /);
+    await refused((text) => text.replace(/"requested_at":"2/, '"requested_at":"3'), /00000001\.jsonl, line \d+: it was changed/);
+  });
+
+  it('but not for a line that the database has: it is copied again', async () => {
+    const [file] = filesOf(scene.homes[0]);
+    fs.writeFileSync(file, fs.readFileSync(file, 'utf8').replace(/(\n)[^\n]*\n/, '$1'));
+    const missing = await scene.run(['journal', 'verify']);
+    assert.equal(missing.code, 1);
+    assert.match(missing.stderr, /00000001\.jsonl, line 2: the line before it is missing/);
+    await (await scene.start()).stop();
+    assert.equal((await scene.run(['journal', 'verify'])).code, 0);
+  });
+
+  it('for one of a newer release', () => refused((text) => text.replace('{"v":1', '{"v":7'), /newer release/));
+
+  it('for one of another installation', async () => {
+    const other = await cluster.database(stage);
+    assert.equal((await run(stage, ['migrate'], { database: other })).code, 0);
+    await refused((text) => text, /another installation: set RECLAIM_JOURNAL/, other);
+  });
+});
+
+describe('a database that was restored', () => {
+  it('is noticed by the instance whose journal has more, and then by all', async () => {
+    const { db, homes, start, run: command } = await prepare();
+    let servers = [await start(0), await start(1)];
+    const customer = await addCustomer(db);
+    await fillServices(db, customer, 2, ['contact']);
+    await servers[1].stop(); // its journal stays behind
+    const backup = dumpOf(stage, db);
+    await backup.take();
+    assert.equal((await remove(servers[0], customer.id)).status, 200);
+    await erased(servers[0], customer);
+    await servers[0].stop();
+    await backup.restore();
+    servers = [await start(1)];
+    assert.equal(await readyz(servers[0]), 'ready', 'this journal knows nothing of it');
+    const newer = await erase(db, servers[0]); // meanwhile lines are written that the other journal lacks
+    servers.push(await start(0, { wait: 'listening' }));
+    for (const server of servers) await says(server, 'restored');
+    assert.equal(await statusOf(db, customer), 'active');
+    const done = await command(['replay-erasures'], 0);
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /Erased again: 1 customer /);
+    for (const server of servers) await says(server, 'ready');
+    await erased(servers[0], customer);
+    for (const n of [0, 1]) {
+      await until('all lines in both', () => textOf(homes[n]).includes('"kind":"restore"') && textOf(homes[n]).includes(newer.id) && textOf(homes[n]).includes(customer.id));
+      const lines = textOf(homes[n]).trimEnd().split('\n');
+      assert.equal(new Set(lines).size, lines.length, 'no line twice');
+      const verified = await command(['journal', 'verify'], n);
+      assert.equal(verified.code, 0, verified.stderr);
+      const audit = await command(['audit', 'verify'], n);
+      assert.equal(audit.code, 0, audit.stdout + audit.stderr);
+    }
+    for (const server of servers) await server.stop();
+    servers = [await start(0), await start(1)]; // nothing is left to notice
+    for (const server of servers) assert.equal(await readyz(server), 'ready');
+  });
+
+  it('is noticed when nobody was erased since, so that events are newer all the same', async () => {
+    const { db, start, run: command } = await prepare();
+    let server = await start();
+    const customer = await addCustomer(db);
+    const backup = dumpOf(stage, db);
+    await backup.take();
+    for (const act of [freeze, recover]) assert.equal((await act(server, customer.id)).status, 200);
+    await until('sealed', async () => (await db.query(`select from reclaim.sealed_leaves l join reclaim.customer_log c on l.source = 'customer' and l.fact_id = c.id where c.customer_id = $1 and c.action = 'recover'`, [customer.id])).length);
+    await until('in the journal', async () => (await db.query('select max(size) as size from reclaim.sealed_heads'))[0].size === JSON.parse(textOf(server.directory).trimEnd().split('\n').at(-1).split('\t')[0]).size?.toString());
+    const published = await db.query('select epoch, sequence from reclaim.event_outbox where customer_id = $1 order by position', [customer.id]);
+    await server.stop();
+    await backup.restore();
+    server = await start(0, { wait: 'listening' });
+    await says(server, 'restored');
+    const done = await command(['replay-erasures']);
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /Erased again: 0 customers/);
+    await says(server, 'ready');
+    assert.equal((await freeze(server, customer.id)).status, 200);
+    const [event] = await db.query('select epoch, sequence from reclaim.event_outbox where customer_id = $1 order by position desc limit 1', [customer.id]);
+    const newest = published.at(-1);
+    assert.ok(event.epoch > newest.epoch || (event.epoch === newest.epoch && event.sequence > newest.sequence), JSON.stringify({ event, newest }));
+  });
+
+  it('is noticed by a server that ran through it', async () => {
+    const { db, start, run: command } = await prepare();
+    const server = await start();
+    const customer = await addCustomer(db);
+    const backup = dumpOf(stage, db);
+    await backup.take();
+    assert.equal((await remove(server, customer.id)).status, 200);
+    await erased(server, customer);
+    await backup.restore();
+    await says(server, 'restored');
+    assert.equal((await command(['replay-erasures'])).code, 0);
+    await says(server, 'ready');
+    await erased(server, customer);
+  });
+
+  it('is told apart from one whose newest part was removed: the journal lists the heads', async () => {
+    const { db, start, run: command } = await prepare();
+    const server = await start();
+    await erase(db, server);
+    await until('another head', async () => Number((await db.query('select count(*) from reclaim.sealed_heads'))[0].count) > 1);
+    await server.stop();
+    await db.query(`delete from reclaim.sealed_leaves where position >= (select max(size) from reclaim.sealed_heads where size < (select max(size) from reclaim.sealed_heads));
+      delete from reclaim.sealed_heads where size = (select max(size) from reclaim.sealed_heads)`);
+    const audit = await command(['audit', 'verify']);
+    assert.equal(audit.code, 1);
+    assert.match(audit.stdout, /removed: the head of size \d+, which the journal lists/);
+  });
+});
