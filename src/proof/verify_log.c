@@ -349,12 +349,12 @@ static enum err check_leaves(struct log_verifier *v, struct log_walk *w, const s
     }
     if (w->tree.size != (uint64_t)h->head.size)
         verify_report(v, "removed: leaf %lld", (long long)w->tree.size);
+    check_root(v, w, begin, h, v->findings != findings);
     w->lasting += w->of[RECEIPT].leaves + w->of[CERTIFICATE].leaves;
     if (w->lasting != h->head.lasting && v->findings == findings)
         verify_report(v, "changed: a leaf among %lld to %lld says that it is of another table than it was",
                       (long long)begin, (long long)h->head.size - 1);
     w->lasting = h->head.lasting;
-    check_root(v, w, begin, h, v->findings != findings);
     for (enum log_source s = 0; s < SOURCES; s++)
         if (w->of[s].leaves < SEALED_LOG_ROWS)
             w->of[s].sealed_to = h->head;
