@@ -93,8 +93,7 @@ static void print_certificate(const json_t *claims)
     print_participants(json_object_get(claims, "participants"));
     print_kept(json_object_get(claims, "kept"), json_object_get(claims, "not_covered"));
     printf(
-        "\nProved: whoever holds the key signed this and has not changed it since, and it is part of that "
-        "installation's\n"
+        "\nProved: this was signed with the key of that installation, was not changed since, and is part of its\n"
         "sealed log. Not proved: that services which reported for themselves did what they say, and that there are no\n"
         "copies in places that are not named. The key set must come from a place that you trust.\n");
 }
