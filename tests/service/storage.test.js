@@ -31,8 +31,9 @@ const withStatus = (customer, status, name) =>
   });
 
 /** Deletes a customer whose owner has these objects in the bucket. */
-async function gone(names, { mode } = {}) {
+async function gone(names, { mode, before } = {}) {
   const customer = await addCustomer(db);
+  before?.(customer);
   if (mode) storage.modes.set(customer.user.id, mode);
   storage.add('avatars', names.map((name) => `${customer.user.id}/${name}`));
   assert.equal((await remove(server, customer.id)).status, 200);
@@ -85,9 +86,10 @@ describe('objects are deleted with their customer', () => {
   const own = {};
   before(async () => {
     storage.add('My documents & co', ['readme.txt']);
-    own.plain = await gone(['a.png', 'b/c.png', 'b/d/e/f.png', '.emptyFolderPlaceholder']);
+    own.plain = await gone(['a.png', 'b/c.png', 'b/d/e/f.png', '.emptyFolderPlaceholder'], {
+      before: ({ user }) => storage.add('My documents & co', [`v1/user-${user.id}/x.pdf`, `v1/user-${user.id}0/y.pdf`, `${user.id}/z.pdf`]),
+    });
     const { id } = own.plain.user;
-    storage.add('My documents & co', [`v1/user-${id}/x.pdf`, `v1/user-${id}0/y.pdf`, `${id}/z.pdf`]);
     own.bystander = await addCustomer(db);
     storage.add('avatars', [`${own.bystander.user.id}/a.png`, 'a.png', `backup/${id}/a.png`]);
     own.odd = await gone(odd);
