@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { execFile, execFileSync, spawn } from 'node:child_process';
 import fs from 'node:fs';
+import net from 'node:net';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import amqp from 'amqplib';
@@ -30,6 +31,11 @@ function certificates(home) {
   fs.writeFileSync(path.join(home, 'names'), 'subjectAltName=DNS:localhost,IP:127.0.0.1\n');
   openssl('x509', '-req', '-in', 'server.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key', '-CAcreateserial', '-days', '2', '-extfile', 'names', '-out', 'server.pem');
 }
+
+const connects = (port) =>
+  new Promise((resolve, reject) => {
+    const socket = net.connect(port, '127.0.0.1', () => resolve(socket.destroy())).once('error', reject);
+  });
 
 let vhosts = 0;
 
@@ -111,6 +117,7 @@ export class Broker {
         if (!this.process) throw new Ended(`RabbitMQ ended: ${fs.readFileSync(path.join(this.home, 'output'), 'utf8').slice(-2000)}`);
         const connection = await this.connect();
         await connection.close();
+        if (this.authority) await connects(this.tlsPort); // its listener comes later
         return true;
       },
       180_000,
