@@ -224,7 +224,8 @@ static enum err redrive(struct command_context *c)
 
 static enum err switch_over(struct command_context *c)
 {
-    struct pg_call call = {.ask = &cascade_switch, .args = {pg_text(word(c, 1)), pg_text(word(c, 0))}};
+    struct pg_call call = {.ask = &cascade_switch, .args = {pg_text(word(c, 1)), pg_text(word(c, 0)),
+                                                           pg_text_or_null(option(c, "--reason"))}};
     enum err e = ask(c, &call);
     if (e)
         return e;
@@ -331,6 +332,10 @@ static const char *fault_of(const struct command_context *c)
     for (size_t i = 0; !adds && i < COUNT_OF(of_add); i++)
         if (option(c, of_add[i]))
             return "only add takes these options";
+    if (option(c, "--reason") && strcmp(verb, "disable") != 0)
+        return "--reason goes with disable";
+    if (option(c, "--reason") && !is_reason(option(c, "--reason"), KEPT_REASON_MAX))
+        return "--reason takes a text of up to 200 bytes";
     if (option(c, "--participant") && !redrives)
         return "only redrive takes --participant";
     if (c->format_given && !lists && (!reports || c->word_count > 1))

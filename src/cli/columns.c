@@ -36,7 +36,8 @@ static enum err list(struct command_context *c)
 static enum err decide(struct command_context *c)
 {
     struct pg_call call = {.ask = &column_decide,
-                           .args = {pg_text(word(c, 1)), pg_text(word(c, 2)), pg_text(word(c, 0))}};
+                           .args = {pg_text(word(c, 1)), pg_text(word(c, 2)), pg_text(word(c, 0)),
+                                    pg_text_or_null(option(c, "--reason"))}};
     enum err e = ask(c, &call);
     if (e)
         return e;
@@ -53,6 +54,10 @@ enum err columns_read(struct command_context *c)
         return why_set(&c->why, ERR_INPUT, "say list, keep or clear (see reclaim columns --help)");
     if (c->word_count != (lists ? 1 : 3))
         return why_set(&c->why, ERR_INPUT, lists ? "list takes no name" : "say %s TABLE COLUMN", word(c, 0));
+    if (option(c, "--reason") && strcmp(word(c, 0), "keep") != 0)
+        return why_set(&c->why, ERR_INPUT, "--reason goes with keep");
+    if (option(c, "--reason") && !is_reason(option(c, "--reason"), KEPT_REASON_MAX))
+        return why_set(&c->why, ERR_INPUT, "--reason takes a text of up to %d bytes", KEPT_REASON_MAX);
     if (c->format_given && !lists)
         return why_set(&c->why, ERR_INPUT, "--format is for list: table, csv or json");
     return OK;

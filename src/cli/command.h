@@ -77,6 +77,10 @@ const char *option(const struct command_context *c, const char *name);
 /* The word at this place, from 0 on; "" when fewer were given. */
 const char *word(const struct command_context *c, int at);
 
+/* A text for --reason: not empty, of at most `max` bytes. */
+bool is_reason(const char *text, size_t max);
+#define KEPT_REASON_MAX 200 /* why something is kept: certificates say it */
+
 /* argv[0] is the command's name. Returns the exit code. */
 int command_run(const struct command *command, int argc, char **argv);
 

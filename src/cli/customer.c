@@ -13,18 +13,13 @@
 
 static const struct actor by_operator = {.kind = "operator"};
 
-static bool is_reason(const char *reason)
-{
-    return str_trim(str_of(reason)).len > 0 && strlen(reason) <= HOLD_REASON_MAX && str_is_utf8(str_of(reason));
-}
-
 enum err customer_read(struct command_context *c)
 {
     bool holds = strcmp(c->command->name, "hold") == 0;
     const char *reason = option(c, "--reason");
     if (!str_is_uuid(str_of(word(c, 0))))
         return why_set(&c->why, ERR_INPUT, "which customer? Give its id, a UUID");
-    if ((holds && !reason) || (reason && !is_reason(reason)))
+    if ((holds && !reason) || (reason && !is_reason(reason, HOLD_REASON_MAX)))
         return why_set(&c->why, ERR_INPUT, "say why: --reason TEXT, up to 1000 bytes");
     return OK;
 }

@@ -21,6 +21,11 @@ const char *word(const struct command_context *c, int at)
     return at < c->word_count ? c->words[at] : "";
 }
 
+bool is_reason(const char *text, size_t max)
+{
+    return str_trim(str_of(text)).len > 0 && strlen(text) <= max && str_is_utf8(str_of(text));
+}
+
 static bool is_named(const struct option_rule *rule, const char *argument)
 {
     size_t len = strcspn(argument, "=");

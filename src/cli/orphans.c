@@ -69,8 +69,7 @@ enum err orphans_read(struct command_context *c)
         in->verb++;
     if (in->verb == COUNT_OF(names))
         return why_set(&c->why, ERR_INPUT, "\"%s\" is not delete or purge", word(c, 0));
-    if (reason &&
-        (str_trim(str_of(reason)).len == 0 || strlen(reason) > OPERATOR_REASON_MAX || !str_is_utf8(str_of(reason))))
+    if (reason && !is_reason(reason, OPERATOR_REASON_MAX))
         return why_set(&c->why, ERR_INPUT, "--reason takes a text of up to %d bytes", OPERATOR_REASON_MAX);
     if (in->verb != ORPHANS_LIST)
         c->needs |= RUNS_ONCE;

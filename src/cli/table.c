@@ -201,7 +201,8 @@ const struct command command_table[] = {
          "days\n"
          "                                           after an erasure\n"
          "  disable|enable|remove NAME               what one that takes no part has not erased is kept, as the\n"
-         "                                           ledger says; enabled again, it owes those receipts\n",
+         "                                           ledger says; enabled again, it owes those receipts. --reason\n"
+         "                                           says why, for instance by which law, also in certificates\n",
      .options = OPTIONS(
          {"--table", "TABLE", "add: the table"}, {"--column", "COLUMN", "add: its column with the customer's id"},
          {"--by", "customer|user", "add: whose id is there; user: owners and members (customer)"},
@@ -214,7 +215,8 @@ const struct command command_table[] = {
          {"--page", "ROWS", "add: at most so many rows a transaction (1000)"},
          {"--past", NULL, "add: customers deleted before are erased from it too"},
          {"--remote", NULL, "add: the participant is a service, not a table"},
-         {"--participant", "NAME", "redrive: only this one"}),
+         {"--participant", "NAME", "redrive: only this one"},
+         {"--reason", "TEXT", "disable: why, for ledgers and certificates"}),
      .words = 2,
      .verbs = "add list status redrive rescan disable enable remove",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,
@@ -222,7 +224,7 @@ const struct command command_table[] = {
      .run = cascade_command},
     {.name = "columns",
      .group = GROUP_ERASURE,
-     .usage = "list | keep TABLE COLUMN | clear TABLE COLUMN",
+     .usage = "list | keep TABLE COLUMN [--reason TEXT] | clear TABLE COLUMN",
      .summary = "columns of adopted tables that Reclaim does not know",
      .help =
          "A deletion clears every column of customer_customers and billing_accounts that Reclaim does not know: null\n"
@@ -231,8 +233,10 @@ const struct command command_table[] = {
          "be cleared is kept, and the erasure's ledger lists it.\n"
          "\n"
          "  list                these columns, what was decided, and what a deletion does\n"
-         "  keep TABLE COLUMN   deletions leave the column as it is; the ledger lists it as kept by decision\n"
+         "  keep TABLE COLUMN   deletions leave the column as it is; the ledger and the certificate list it as kept\n"
+         "                      by decision, with the reason\n"
          "  clear TABLE COLUMN  deletions clear it; doctor then does not ask about it any more\n",
+     .options = OPTIONS({"--reason", "TEXT", "keep: why, for instance by which law it has to be kept"}),
      .words = 3,
      .verbs = "list keep clear",
      .needs = NEEDS_DATABASE | NEEDS_FORMAT,

@@ -23,7 +23,7 @@ const struct statement columns_check = {
 
 const struct statement column_decide = {
     .name = "column_decide",
-    .sql = "SELECT reclaim.column_decide($1, $2, $3) AS fault",
-    .params = 3,
+    .sql = "SELECT reclaim.column_decide($1, $2, $3, $4) AS fault",
+    .params = 4,
     .columns = "fault:text",
 };

@@ -19,8 +19,8 @@ const struct statement cascade_preset = {
 
 const struct statement cascade_switch = {
     .name = "cascade_switch",
-    .sql = "SELECT reclaim.cascade_switch($1, $2) AS lack",
-    .params = 2,
+    .sql = "SELECT reclaim.cascade_switch($1, $2, $3) AS lack",
+    .params = 3,
     .columns = "lack:text",
 };
 

@@ -42,7 +42,7 @@ bool participant_name_is_sound(struct str name);
 extern const struct statement
     cascade_add; /* $1 name $2 table $3 column $4 soft $5 scrub $6 page $7 past $8 by $9 label → lack; nulls for a remote one */
 extern const struct statement cascade_preset; /* $1 preset $2 past → name table_name lack */
-extern const struct statement cascade_switch; /* $1 name $2 disable, enable or remove → lack */
+extern const struct statement cascade_switch; /* $1 name $2 disable, enable or remove $3 why or null → lack */
 extern const struct statement cascade_rescan; /* $1 customer or null → customers */
 extern const struct statement
     cascade_list; /* → name kind table_name customer_column soft page enabled lack id_of label emptied kept bucket prefix */

@@ -301,6 +301,10 @@ describe('a participant that takes no part for a while', () => {
     const part = await partOf(customer, 'agent');
     assert.deepEqual([part.status, part.reason, part.error], ['kept', 'the participant is disabled', null]);
     assert.match((await cascade('list')).stdout, /^agent .*; off$/m);
+    assert.equal((await cascade('disable', 'agent', '--reason', 'the law on agents')).code, 0);
+    const other = await gone();
+    await erased(server, other);
+    assert.equal((await partOf(other, 'agent')).reason, 'the participant is disabled: the law on agents');
     assert.equal((await cascade('enable', 'agent')).code, 0);
     assert.equal((await ended(customer, 'agent')).rows, 2);
     await erased(server, customer);

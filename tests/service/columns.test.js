@@ -5,8 +5,9 @@ import assert from 'node:assert/strict';
 import { randomBytes, randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
-import { env, freeze, show } from './lib/customers.js';
+import { asAdmin, env, freeze, show } from './lib/customers.js';
 import { erased, expire, found, frozenSince, ledger, remove } from './lib/erasure.js';
+import { request } from './lib/http.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
@@ -344,11 +345,24 @@ describe('reclaim columns', () => {
     assert.equal((await keptOf(customer))['public.customer_customers.iban'], 'by decision');
   });
 
+  it('by which law it is kept stands in the ledger and in the certificate', async () => {
+    const law = 'by decision: tax law, ten years';
+    assert.equal((await reclaim('columns', 'keep', 'customer_customers', 'iban', '--reason', 'tax law, ten years')).code, 0);
+    assert.equal((await one('iban')).detail, law);
+    const customer = await add();
+    await removed(customer);
+    assert.equal((await keptOf(customer))['public.customer_customers.iban'], law);
+    const certificate = await request(server, { path: `/v1/customers/${customer.id}/certificate`, headers: asAdmin() });
+    const { kept } = JSON.parse(Buffer.from(certificate.body.split('.')[1], 'base64url'));
+    assert.equal(kept.find(({ name }) => name === 'public.customer_customers.iban').reason, law);
+    assert.equal((await reclaim('columns', 'keep', 'customer_customers', 'iban')).code, 0);
+  });
+
   it('a decision can be changed, and is in the audit', async () => {
     assert.equal((await reclaim('columns', 'clear', 'customer_customers', 'iban')).code, 0);
     assert.equal((await one('iban')).decision, 'clear');
     const rows = await db.query(`select action, actor, outcome, detail from reclaim.customer_log where action like 'column%' and detail like '%.iban' order by id`);
-    assert.deepEqual(rows, ['keep', 'clear'].map((word) => ({ action: `column_${word}`, actor: 'operator', outcome: 'done', detail: 'customer_customers.iban' })));
+    assert.deepEqual(rows, ['keep', 'keep', 'clear'].map((word) => ({ action: `column_${word}`, actor: 'operator', outcome: 'done', detail: 'customer_customers.iban' })));
     const customer = await add();
     await removed(customer);
     assert.equal((await textOf(customer)).iban, null);
@@ -362,6 +376,8 @@ describe('reclaim columns', () => {
       [['keep', 'customer_customers'], 2, /TABLE COLUMN/],
       [['forget'], 2, /list, keep or clear/],
       [['keep', 'customer_customers', 'iban', '--format', 'csv'], 2, /--format/],
+      [['clear', 'customer_customers', 'iban', '--reason', 'law'], 2, /goes with keep/],
+      [['keep', 'customer_customers', 'iban', '--reason', ' '], 2, /up to 200 bytes/],
     ]) {
       const { code, stderr } = await reclaim('columns', ...args);
       assert.equal(code, exit, stderr);

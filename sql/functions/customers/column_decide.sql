@@ -1,6 +1,6 @@
--- Records whether deletions keep or clear a column that Reclaim does not know, with an audit row.
+-- Records whether deletions keep or clear a column that Reclaim does not know, with an audit row. p_reason: why it is kept.
 -- Returns what is wrong, or null.
-CREATE OR REPLACE FUNCTION reclaim.column_decide(p_table text, p_column text, p_decision text) RETURNS text
+CREATE OR REPLACE FUNCTION reclaim.column_decide(p_table text, p_column text, p_decision text, p_reason text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog, pg_temp
 AS $$
 DECLARE
@@ -14,11 +14,11 @@ BEGIN
       AND attnum > 0 AND NOT attisdropped) THEN
     RETURN format('%s has no column %s', reclaim.table_home(v_table), p_column);
   END IF;
-  INSERT INTO reclaim.column_decisions (table_name, column_name, decision) VALUES (v_table, p_column, p_decision)
-    ON CONFLICT (table_name, column_name) DO UPDATE SET decision = excluded.decision, decided_by = excluded.decided_by,
+  INSERT INTO reclaim.column_decisions (table_name, column_name, decision, reason) VALUES (v_table, p_column, p_decision, coalesce(p_reason, ''))
+    ON CONFLICT (table_name, column_name) DO UPDATE SET decision = excluded.decision, reason = excluded.reason, decided_by = excluded.decided_by,
       decided_at = excluded.decided_at;
   INSERT INTO reclaim.customer_log (action, actor, actor_role, outcome, detail)
-    VALUES ('column_' || p_decision, 'operator', session_user, 'done', v_table || '.' || p_column);
+    VALUES ('column_' || p_decision, 'operator', session_user, 'done', concat_ws(': ', v_table || '.' || p_column, p_reason));
   RETURN NULL;
 END
 $$;

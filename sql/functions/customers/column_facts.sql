@@ -21,7 +21,7 @@ AS $$
   SELECT a.attnum, a.attname::text, format_type(a.atttypid, a.atttypmod), base.oid, base.typmod,
     CASE WHEN base.oid IN ('varchar'::regtype, 'bpchar'::regtype) AND base.typmod > 4 THEN base.typmod - 4 END,
     personal.value, d.decision, a.attnotnull OR base.required,
-    CASE WHEN d.decision = 'keep' AND personal.value IS NULL THEN 'by decision'
+    CASE WHEN d.decision = 'keep' AND personal.value IS NULL THEN concat_ws(': ', 'by decision', nullif(d.reason, ''))
       WHEN a.attgenerated <> '' THEN 'generated from other columns'
       WHEN a.attidentity <> '' THEN 'identity'
       WHEN EXISTS (SELECT FROM pg_partitioned_table WHERE partrelid = home.oid AND a.attnum = ANY (partattrs::smallint[]))

@@ -1,6 +1,6 @@
 -- Disables, enables or removes a participant. What it has not erased is kept while it takes no part, and the ledger says so;
--- enabled again, it owes those receipts. Returns what is wrong; null when it is done.
-CREATE OR REPLACE FUNCTION reclaim.cascade_switch(p_name text, p_verb text) RETURNS text
+-- enabled again, it owes those receipts. p_reason: why it is disabled. Returns what is wrong; null when it is done.
+CREATE OR REPLACE FUNCTION reclaim.cascade_switch(p_name text, p_verb text, p_reason text DEFAULT NULL) RETURNS text
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
 DECLARE
@@ -20,14 +20,14 @@ BEGIN
     RETURN format('%s is Reclaim''s own: it can be disabled, not removed', p_name);
   END IF;
   IF p_verb = 'disable' THEN
-    UPDATE reclaim.cascade_participants SET enabled = false WHERE name = p_name;
+    UPDATE reclaim.cascade_participants SET enabled = false, disabled_reason = coalesce(p_reason, '') WHERE name = p_name;
   ELSE
     DELETE FROM reclaim.cascade_participants WHERE name = p_name;
   END IF;
   DELETE FROM reclaim.storage_checks WHERE participant = p_name;
   WITH kept AS (
     UPDATE reclaim.cascade_receipts SET status = 'kept',
-        error = CASE p_verb WHEN 'disable' THEN 'the participant is disabled' ELSE 'the participant was removed before it erased' END
+        error = CASE p_verb WHEN 'disable' THEN concat_ws(': ', 'the participant is disabled', p_reason) ELSE 'the participant was removed before it erased' END
       WHERE participant = p_name AND status <> 'done' RETURNING customer_id)
   SELECT array_agg(customer_id) INTO v_kept FROM kept;
   IF v_kept IS NOT NULL THEN

@@ -12,7 +12,7 @@ BEGIN
   PERFORM pg_advisory_xact_lock_shared(1919247212, 4);
   INSERT INTO reclaim.cascade_receipts (customer_id, participant, next_try_at, status, error)
     SELECT one, p.name, v_real, CASE WHEN p.enabled THEN 'pending' ELSE 'kept' END,
-      CASE WHEN NOT p.enabled THEN 'the participant is disabled' END
+      CASE WHEN NOT p.enabled THEN concat_ws(': ', 'the participant is disabled', nullif(p.disabled_reason, '')) END
     FROM unnest(p_customers) AS one CROSS JOIN reclaim.cascade_participants p WHERE p.id_of <> 'account'
     ON CONFLICT DO NOTHING;
   PERFORM reclaim.receipts_note(p.name, p_customers, 'reclaim') FROM reclaim.cascade_participants p

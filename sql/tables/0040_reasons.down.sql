@@ -1,0 +1,2 @@
+ALTER TABLE reclaim.cascade_participants DROP COLUMN disabled_reason;
+ALTER TABLE reclaim.column_decisions DROP COLUMN reason;
