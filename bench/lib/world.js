@@ -38,5 +38,5 @@ export async function migrate(scope, database) {
 
 export const secretKey = 'a key for benchmarks, of no worth at all';
 
-export const startServer = (scope, database, env = {}) =>
-  serve(scope, { database, env: { RECLAIM_SECRET_KEY: secretKey, ...env } });
+export const startServer = (scope, database, env = {}, more = {}) =>
+  serve(scope, { database, env: { RECLAIM_SECRET_KEY: secretKey, ...env }, ...more });
