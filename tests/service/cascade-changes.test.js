@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, scene } from './lib/customers.js';
+import { addBillingAccount, addCustomer, scene } from './lib/customers.js';
 import { erased, ledger, remove } from './lib/erasure.js';
 import { run } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
@@ -58,6 +58,24 @@ describe('a participant', () => {
     await until('erased', async () => (await notesOf('drafts', customer.id)).length === 0);
     assert.equal((await erased(server, customer)).participants.find(({ name }) => name === 'drafts').status, 'done');
     await cascade('remove', 'drafts');
+  });
+
+  it('of accounts that is off is in the ledger of whoever has rows there, and on again it erases them', async () => {
+    const customer = await addCustomer(db), other = await addCustomer(db);
+    const account = await addBillingAccount(db, customer);
+    await addBillingAccount(db, other);
+    await db.query(`insert into reclaim.billing_charges (billing_account_id, amount_micros, reference, occurred_at, balance_after_micros, created_at)
+      values ($1, 5, 'Anna rang', now(), 0, now())`, [account.id]);
+    await cascade('disable', 'reclaim.charges', '--reason', 'tax law');
+    for (const one of [customer, other]) await gone(one);
+    for (const one of [customer, other]) await erased(server, one);
+    const part = await partOf(customer, 'reclaim.charges');
+    assert.deepEqual([part.status, part.reason], ['kept', 'the participant is disabled: tax law']);
+    assert.equal(await partOf(other, 'reclaim.charges'), undefined);
+    await cascade('enable', 'reclaim.charges');
+    await until('erased', async () => (await db.query(`select from reclaim.billing_charges where reference = 'Anna rang'`)).length === 0);
+    await until('done', async () => (await partOf(customer, 'reclaim.charges')).status === 'done');
+    await erased(server, customer);
   });
 
   it('that is removed with open receipts and added again owes them', async () => {

@@ -135,6 +135,22 @@ describe('a table that refuses', () => {
     assert.deepEqual(keptOf((await ledger(server, customer.id)).json), {});
   });
 
+  it('what it kept stays in the ledger until it is emptied, also when it cannot be looked at again', async () => {
+    await db.query(`alter table public.notes add constraint stays check (title is not null or body is not distinct from 'open') not valid`);
+    const customer = await addCustomer(db);
+    await db.query(`insert into public.notes (customer_id, title, body) values ($1, 'Anna', 'about Anna')`, [customer.id]);
+    await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [customer.id]);
+    const kept = keptOf(await erased(server, customer));
+    assert.ok(kept['public.notes.title'] || kept['public.notes.body'], JSON.stringify(kept));
+    assert.equal((await cascade('disable', 'notes')).code, 0);
+    await rescan(customer);
+    assert.deepEqual(keptOf((await ledger(server, customer.id)).json), kept, 'the certificate would not have it');
+    assert.equal((await cascade('enable', 'notes')).code, 0);
+    await db.query('alter table public.notes drop constraint stays');
+    await rescan(customer);
+    assert.deepEqual(keptOf((await erased(server, customer))), {});
+  });
+
   it('by filling a column again does not go on for ever', async () => {
     await db.query(`create function public.fill() returns trigger language plpgsql as $$ begin new.shown := 'by a trigger'; return new; end $$`);
     await db.query('create trigger fill before update on public.notes for each row execute function public.fill()');

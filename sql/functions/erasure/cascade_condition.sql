@@ -9,7 +9,7 @@ AS $$
         THEN format('t.%1$I IS NULL OR t.%1$I > now() + interval ''1 year''', p.soft_delete_column) END,
       CASE WHEN p.scrub_columns <> '{}' THEN (
         SELECT string_agg(reclaim.cascade_dirty('t', c.name, c.type, c.value) || CASE WHEN p.id_of = 'account' THEN '' ELSE
-          format(' AND NOT EXISTS (SELECT FROM reclaim.erasure_kept k %s = t.%I::uuid AND k.name = %L AND k.reason LIKE ''the table %%'')',
+          format(' AND NOT EXISTS (SELECT FROM reclaim.erasure_kept k %s = t.%I::uuid AND k.name = %L AND k.reason LIKE ''the table %%'' AND NOT k.again)',
             CASE p.id_of WHEN 'customer' THEN 'WHERE k.customer_id'
               ELSE 'JOIN reclaim.erasure_users u ON u.customer_id = k.customer_id WHERE u.user_id' END,
             p.customer_column, format('%s.%I', to_regclass(p.table_name), c.name)) END, ' OR ')

@@ -9,7 +9,7 @@ DECLARE
   v_kept text;
 BEGIN
   DELETE FROM reclaim.erasure_kept k WHERE k.customer_id = ANY (p_customers) AND NOT k.customer_id = ANY (p_remaining)
-    AND starts_with(k.name, v_table || '.') AND k.reason NOT LIKE 'the table %';
+    AND starts_with(k.name, v_table || '.') AND (k.again OR k.reason NOT LIKE 'the table %');
   SELECT string_agg(format('(%L, %s, %L)', format('%s.%I', v_table, c.name), reclaim.cascade_dirty('t', c.name, c.type, NULL), c.reason), ', ')
     INTO v_kept FROM reclaim.cascade_clearings(p) c WHERE c.value IS NULL;
   IF v_kept IS NOT NULL THEN

@@ -6,7 +6,7 @@ AS $$
 DECLARE
   v_count bigint;
 BEGIN
-  DELETE FROM reclaim.erasure_kept k USING reclaim.erasures e WHERE e.customer_id = k.customer_id AND e.completed_at IS NOT NULL
+  UPDATE reclaim.erasure_kept k SET again = true FROM reclaim.erasures e WHERE e.customer_id = k.customer_id AND e.completed_at IS NOT NULL
     AND (p_customer IS NULL OR k.customer_id = p_customer) AND k.reason LIKE 'the table %';
   UPDATE reclaim.erasures SET rescan_at = reclaim.now()
     WHERE completed_at IS NOT NULL AND (p_customer IS NULL OR customer_id = p_customer);

@@ -15,12 +15,13 @@ BEGIN
       CASE WHEN NOT p.enabled THEN concat_ws(': ', 'the participant is disabled', nullif(p.disabled_reason, '')) END
     FROM unnest(p_customers) AS one CROSS JOIN reclaim.cascade_participants p WHERE p.id_of <> 'account'
     ON CONFLICT DO NOTHING;
-  PERFORM reclaim.receipts_note(p.name, p_customers, 'reclaim') FROM reclaim.cascade_participants p
-    WHERE NOT p.enabled AND p.id_of <> 'account';
-  FOR v_p IN SELECT * FROM reclaim.cascade_participants WHERE id_of = 'account' AND enabled LOOP
-    INSERT INTO reclaim.cascade_receipts (customer_id, participant, next_try_at)
-      SELECT one, v_p.name, v_real FROM unnest(reclaim.cascade_left(v_p, p_customers)) AS one ON CONFLICT DO NOTHING;
+  FOR v_p IN SELECT * FROM reclaim.cascade_participants WHERE id_of = 'account' LOOP
+    INSERT INTO reclaim.cascade_receipts (customer_id, participant, next_try_at, status, error)
+      SELECT one, v_p.name, v_real, CASE WHEN v_p.enabled THEN 'pending' ELSE 'kept' END,
+        CASE WHEN NOT v_p.enabled THEN concat_ws(': ', 'the participant is disabled', nullif(v_p.disabled_reason, '')) END
+      FROM unnest(reclaim.cascade_left(v_p, p_customers)) AS one ON CONFLICT DO NOTHING;
   END LOOP;
+  PERFORM reclaim.receipts_note(p.name, p_customers, 'reclaim') FROM reclaim.cascade_participants p WHERE NOT p.enabled;
   INSERT INTO reclaim.erasures (customer_id, requested_at, cleared, settled_at)
     SELECT one, v_now, p_cleared, CASE WHEN p_cleared
       AND NOT EXISTS (SELECT FROM reclaim.cascade_participants p WHERE p.enabled AND p.id_of <> 'account')

@@ -7,8 +7,8 @@ AS $$
 BEGIN
   INSERT INTO reclaim.erasure_kept AS k (customer_id, name, kind, reason, rows)
     SELECT DISTINCT one, p_name, p_kind, p_reason, p_rows FROM unnest(p_customers) AS one ORDER BY one
-    ON CONFLICT (customer_id, name) DO UPDATE SET kind = excluded.kind, reason = excluded.reason, rows = excluded.rows
-      WHERE (k.kind, k.reason, k.rows) IS DISTINCT FROM (excluded.kind, excluded.reason, excluded.rows);
+    ON CONFLICT (customer_id, name) DO UPDATE SET kind = excluded.kind, reason = excluded.reason, rows = excluded.rows, again = false
+      WHERE k.again OR (k.kind, k.reason, k.rows) IS DISTINCT FROM (excluded.kind, excluded.reason, excluded.rows);
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.erasure_keep FROM PUBLIC;

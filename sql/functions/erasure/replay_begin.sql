@@ -11,7 +11,8 @@ BEGIN
   UPDATE reclaim.installation i SET epoch = greatest(i.epoch, p_epoch) + 1, proof_generation = greatest(i.proof_generation, p_generation),
       restored_at = coalesce(i.restored_at, clock_timestamp())
     RETURNING i.epoch, i.restored_at INTO replay_begin.epoch, v_restored;
-  UPDATE reclaim.event_outbox o SET epoch = replay_begin.epoch WHERE o.published_at IS NULL AND o.created_at >= v_restored;
+  -- Also those that waited at the backup, and those of programs that wrote before an instance had noticed the restore.
+  UPDATE reclaim.event_outbox o SET epoch = replay_begin.epoch WHERE o.published_at IS NULL;
   WITH gone AS (DELETE FROM reclaim.verification_codes RETURNING 1) SELECT count(*) INTO codes FROM gone;
   WITH gone AS (DELETE FROM reclaim.sign_in_codes RETURNING 1) SELECT codes + count(*) INTO codes FROM gone;
   WITH gone AS (DELETE FROM reclaim.sessions RETURNING 1) SELECT count(*) INTO sessions FROM gone;
