@@ -17,7 +17,9 @@ struct journal_walk {
         struct digest previous;
         char file[32];
         int64_t number;
+        bool may_be_gone; /* with files that were removed */
     } * unresolved;
+    struct digest removed; /* the line before the first one */
     size_t unresolved_count, unresolved_room;
     char first[INSTALLATION_ID_LEN + 1];
     bool waits;
@@ -69,7 +71,8 @@ static enum err note_unresolved(struct journal_walk *x, const struct digest *pre
         x->unresolved_room = room;
     }
     struct unresolved *one = &x->unresolved[x->unresolved_count++];
-    *one = (struct unresolved){.previous = *previous, .number = place->number};
+    *one = (struct unresolved){
+        .previous = *previous, .number = place->number, .may_be_gone = place->first_file && !place->whole};
     return str_copy(str_of(place->file), one->file, sizeof one->file);
 }
 
@@ -82,16 +85,24 @@ static enum err check_place(struct journal_walk *x, const struct journal_line *l
         return refuse(
             x, ERR_INPUT, place->file, place->number,
             "it belongs to another installation: set RECLAIM_JOURNAL to a folder of this one's, or move it away");
-    bool begins = place->first_file && (!place->whole || place->number == 1);
+    bool begins = place->first_file && place->number == 1;
+    if (begins && line->has_previous)
+        x->removed = line->previous;
     return line->has_previous && !digest_set_has(&x->seen, &line->previous) && !begins
                ? note_unresolved(x, &line->previous, place)
                : OK;
 }
 
+/* Where files were removed a line that goes on after a restore may name the same one as the first line does, or another that is gone. */
+static bool is_gone(const struct journal_walk *x, const struct unresolved *one)
+{
+    return one->may_be_gone && (digest_eq(&one->previous, &x->removed) || x->r->of_kind[JOURNAL_RESTORE] > 0);
+}
+
 static enum err check_unresolved(struct journal_walk *x)
 {
     for (size_t i = 0; i < x->unresolved_count; i++)
-        if (!digest_set_has(&x->seen, &x->unresolved[i].previous))
+        if (!digest_set_has(&x->seen, &x->unresolved[i].previous) && !is_gone(x, &x->unresolved[i]))
             return refuse(x, ERR_INPUT, x->unresolved[i].file, x->unresolved[i].number,
                           "the line before it is missing");
     return OK;

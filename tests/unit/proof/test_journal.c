@@ -249,6 +249,31 @@ static void files_older_than_the_backups_are_removed_but_the_last(void **state U
     assert_int_equal(r.lines, 1);
 }
 
+/* Of an export, and of a folder whose first files were removed. */
+static void a_removed_line_is_missed_behind_removed_files(void **state UNUSED)
+{
+    struct journal_chain chain = chain_of(&keys, HERE);
+    char from[128], to[128];
+    struct why why;
+    append(&chain, 5);
+    char *text = slurp(), *second = strchr(text, '\n') + 1;
+    spill(second); /* as if the first file had ended with the first line */
+    snprintf(from, sizeof from, "%s/00000001.jsonl", folder);
+    snprintf(to, sizeof to, "%s/00000002.jsonl", folder);
+    struct journal_reading r = {.keys = &keys, .installation = HERE};
+    assert_int_equal(journal_read(from, &r, &why), OK);
+    assert_int_equal(rename(from, to), 0);
+    assert_int_equal(read_all(&r, &why), OK);
+    assert_int_equal(r.lines, 4);
+    remove_the_second(second);
+    spill(second);
+    assert_int_equal(journal_read(from, &r, &why), ERR_INPUT);
+    assert_non_null(strstr(why.text, "line 2: the line before it is missing"));
+    assert_int_equal(rename(from, to), 0);
+    assert_int_equal(read_all(&r, &why), ERR_INPUT);
+    free(text);
+}
+
 static void a_set_keeps_what_was_added(void **state UNUSED)
 {
     struct digest_set set = {0};
@@ -279,6 +304,7 @@ int main(void)
         IN_A_FOLDER(another_key_is_refused),
         IN_A_FOLDER(the_tail_is_that_of_the_file),
         IN_A_FOLDER(files_older_than_the_backups_are_removed_but_the_last),
+        IN_A_FOLDER(a_removed_line_is_missed_behind_removed_files),
         cmocka_unit_test(a_set_keeps_what_was_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
