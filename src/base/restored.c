@@ -11,6 +11,7 @@ METRIC_GAUGE(restored_gauge, "reclaim_restored",
              "1 while a restored database waits for `reclaim replay-erasures`: nothing is mailed, charged or deleted.");
 
 static atomic_bool restored, doubted;
+static atomic_uint doubts;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* around changes of the descriptor */
 static int fd = -1;
 
@@ -55,16 +56,24 @@ void restored_doubt(void)
 {
     pthread_mutex_lock(&lock);
     atomic_store(&doubted, true);
+    atomic_fetch_add(&doubts, 1);
     if (fd >= 0)
         stop_raise(fd);
     pthread_mutex_unlock(&lock);
 }
 
-void restored_compared(void)
+unsigned restored_doubts(void)
+{
+    return atomic_load(&doubts);
+}
+
+void restored_compared(unsigned since)
 {
     pthread_mutex_lock(&lock);
-    atomic_store(&doubted, false);
-    if (fd >= 0)
-        stop_clear(fd);
+    if (atomic_load(&doubts) == since) {
+        atomic_store(&doubted, false);
+        if (fd >= 0)
+            stop_clear(fd);
+    }
     pthread_mutex_unlock(&lock);
 }

@@ -12,7 +12,8 @@ void restored_note(bool restored); /* logs each change */
  * work waits for that. */
 bool restored_may_be(void); /* known, or in doubt */
 void restored_doubt(void);
-void restored_compared(void);
-int restored_doubt_fd(void); /* readable while in doubt; -1: no descriptor */
+unsigned restored_doubts(void);          /* how often there was doubt */
+void restored_compared(unsigned doubts); /* as it was before the comparison: doubt since then stays */
+int restored_doubt_fd(void);             /* readable while in doubt; -1: no descriptor */
 
 #endif

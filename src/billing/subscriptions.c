@@ -2,6 +2,7 @@
  * that dies, or two that overlap for a moment, charge nothing twice. */
 #include "base/clock.h"
 #include "base/metrics.h"
+#include "base/restored.h"
 #include "billing/billing.h"
 
 #define BATCH 200
@@ -40,7 +41,8 @@ enum err subscriptions_charge_due(void *context, struct pg *pg, int64_t deadline
 {
     (void)context;
     int64_t until_ns = clock_ns() + TURN_NS;
-    for (int64_t more = 1; more > 0 && clock_ns() < until_ns;) { /* until a batch charges nothing */
+    for (int64_t more = 1;
+         more > 0 && clock_ns() < until_ns && !restored_may_be();) { /* until a batch charges nothing */
         struct pg_call call = {.ask = &charge_due, .args = {pg_i64(BATCH)}};
         enum err e = pg_ask(pg, &call, deadline_ns);
         if (e)

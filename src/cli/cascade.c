@@ -224,8 +224,8 @@ static enum err redrive(struct command_context *c)
 
 static enum err switch_over(struct command_context *c)
 {
-    struct pg_call call = {.ask = &cascade_switch, .args = {pg_text(word(c, 1)), pg_text(word(c, 0)),
-                                                           pg_text_or_null(option(c, "--reason"))}};
+    struct pg_call call = {.ask = &cascade_switch,
+                           .args = {pg_text(word(c, 1)), pg_text(word(c, 0)), pg_text_or_null(option(c, "--reason"))}};
     enum err e = ask(c, &call);
     if (e)
         return e;

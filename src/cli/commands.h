@@ -30,6 +30,8 @@ enum err key_set_command(struct command_context *c);
 struct proof_keys;
 /* The keys that sign certificates; `why` says what is missing. */
 enum err command_proof_keys(struct command_context *c, struct proof_keys *ret) MUST_CHECK;
+/* What the journal on this machine has and the database lacks is recorded, as a server does at its start. */
+enum err command_look_at_journal(struct command_context *c) MUST_CHECK;
 enum err replay_command(struct command_context *c);
 enum err journal_command_read(struct command_context *c);
 enum err journal_command(struct command_context *c);

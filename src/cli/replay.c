@@ -28,6 +28,25 @@ static enum err take_journal(struct command_context *c, const struct proof_keys 
                               : e;
 }
 
+enum err command_look_at_journal(struct command_context *c)
+{
+    bool ahead;
+    int64_t lost;
+    enum err e = journal_is_ahead(c->settings->journal, c->pg, clock_ns() + IMPORT_NS, &ahead, &c->why);
+    if (e == ERR_DATABASE) { /* the schema is older: the command itself says so */
+        c->why.text[0] = '\0';
+        return OK;
+    }
+    struct proof_keys *keys = e || !ahead ? NULL : arena_take(c->arena, sizeof *keys);
+    if (!keys)
+        return e || !ahead ? e : why_set(&c->why, ERR_MEMORY, "no memory");
+    e = command_proof_keys(c, keys);
+    if (!e)
+        e = take_journal(c, keys, c->settings->journal, &lost);
+    proof_keys_wipe(keys);
+    return e;
+}
+
 static void show_progress(void *context, int64_t done, int64_t of)
 {
     (void)context;

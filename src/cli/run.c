@@ -5,6 +5,7 @@
 #include "base/backoff.h"
 #include "base/clock.h"
 #include "base/random.h"
+#include "cli/commands.h"
 #include "cli/options.h"
 #include "erasure/replay.h"
 #include "server/database.h"
@@ -40,7 +41,10 @@ static enum err run_repeatedly(struct command_context *c)
 static enum err refuse_when_restored(struct command_context *c)
 {
     bool restored;
-    enum err e = replay_is_needed(c->pg, clock_ns() + DATABASE_DEADLINE_NS, &restored);
+    enum err e = command_look_at_journal(c);
+    if (e)
+        return e;
+    e = replay_is_needed(c->pg, clock_ns() + DATABASE_DEADLINE_NS, &restored);
     if (e == ERR_DATABASE) /* the schema is older: the command itself says so */
         return OK;
     if (e)

@@ -9,6 +9,7 @@
 #include "base/metrics.h"
 #include "base/restored.h"
 #include "base/stop.h"
+#include "erasure/replay.h"
 #include "pg/arrays.h"
 #include "proof/digest_set.h"
 #include "proof/journal.h"
@@ -35,11 +36,10 @@ static const struct statement journal_find = {
 
 static const struct statement journal_after = {
     .name = "journal_after",
-    .sql = "SELECT id, line, imported OR kind = 'restore' AS after_restore FROM reclaim.journal_lines WHERE id > "
-           "$1::int8 ORDER BY id"
-           " LIMIT $2::int8",
+    .sql = "SELECT id, line, pg_catalog.encode(hash, 'hex') AS hash, imported OR kind = 'restore' AS after_restore"
+           " FROM reclaim.journal_lines WHERE id > $1::int8 ORDER BY id LIMIT $2::int8",
     .params = 2,
-    .columns = "id:int8 line:text after_restore:bool",
+    .columns = "id:int8 line:text hash:text after_restore:bool",
 };
 
 static const struct statement journal_hashes = {
@@ -53,9 +53,11 @@ static const struct statement journal_hashes = {
 
 static const struct statement journal_lines_of = {
     .name = "journal_lines_of",
-    .sql = "SELECT line FROM reclaim.journal_lines WHERE id = ANY ($1::int8[]) ORDER BY id",
+    .sql =
+        "SELECT id, line, pg_catalog.encode(hash, 'hex') AS hash FROM reclaim.journal_lines WHERE id = ANY ($1::int8[])"
+        " ORDER BY id",
     .params = 1,
-    .columns = "line:text",
+    .columns = "id:int8 line:text hash:text",
 };
 
 static const struct statement journal_lose = {
@@ -112,6 +114,61 @@ enum err journal_lines_prune(struct pg *pg, int64_t retention_ms, int64_t deadli
     return pg_ask(pg, &call, deadline_ns);
 }
 
+/* Lines of the database, as they are before they go to a journal */
+
+static enum err refuse_row(struct why *why, int64_t id, const char *what)
+{
+    return why_set(
+        why, ERR_INPUT,
+        "row %lld of reclaim.journal_lines was not written by Reclaim (%s): delete it, and see reclaim audit "
+        "verify",
+        (long long)id, what);
+}
+
+/* `named`: by a line that was checked already, so that its signature need not be. */
+static enum err check_row(const struct proof_keys *keys, int64_t id, struct str text, struct str hash,
+                          const struct digest *named, struct journal_line *line, struct why *why)
+{
+    struct digest stored;
+    struct why inner = {""};
+    if (journal_line_read(text, line, &inner))
+        return refuse_row(why, id, inner.text);
+    bool same = digest_parse(hash, &stored) == OK && digest_eq(&stored, &line->hash);
+    bool verified = same && ((named && digest_eq(named, &stored)) || !journal_line_verify(text, keys, line, &inner));
+    if (!verified) {
+        journal_line_cleanup(line);
+        return refuse_row(why, id, same ? inner.text : "its hash is another one");
+    }
+    return OK;
+}
+
+enum err journal_row_check(const struct proof_keys *keys, int64_t id, struct str text, struct str hash, struct why *why)
+{
+    struct journal_line line;
+    enum err e = check_row(keys, id, text, hash, NULL, &line, why);
+    if (!e)
+        journal_line_cleanup(&line);
+    return e;
+}
+
+/* Columns id, line and hash. Most lines are named by the next one. */
+static enum err check_rows(const struct proof_keys *keys, const struct pg_call *rows, struct why *why)
+{
+    struct digest named;
+    bool has_named = false;
+    for (int i = rows->rows; i-- > 0;) {
+        struct journal_line line;
+        enum err e = check_row(keys, pg_get_i64(rows, i, 0), pg_get(rows, i, 1), pg_get(rows, i, 2),
+                               has_named ? &named : NULL, &line, why);
+        if (e)
+            return e;
+        named = line.previous;
+        has_named = line.has_previous;
+        journal_line_cleanup(&line);
+    }
+    return OK;
+}
+
 /* Lines that the database lacks */
 
 struct lost_lines lost_lines_new(void)
@@ -163,6 +220,7 @@ struct comparison {
     int64_t deadline_ns, oldest_s;
     struct digest_set ours, theirs; /* of the journal, of the database */
     int64_t missing;                /* of the journal's lines, in the database */
+    int64_t lacking;                /* of the database's lines, in the journal */
     int64_t last;                   /* the id of the last line that was read */
     struct lost_lines lost;
 };
@@ -219,6 +277,19 @@ static enum err take_lost(struct comparison *c, struct why *why)
     return OK;
 }
 
+/* The journal has removed lines that the database still has: behind newer ones they would be lines without the one before them. */
+static bool is_wanted(const struct comparison *c, struct str text)
+{
+    struct journal_line line;
+    if (c->ours.count == 0)
+        return true;
+    if (journal_line_read(text, &line, NULL))
+        return false;
+    bool young = line.written_s >= c->oldest_s;
+    journal_line_cleanup(&line);
+    return young;
+}
+
 static enum err append_ids(struct comparison *c, struct buf *ids, struct why *why)
 {
     const char *literal = array_end(ids);
@@ -229,19 +300,24 @@ static enum err append_ids(struct comparison *c, struct buf *ids, struct why *wh
     enum err e = pg_ask(c->pg, &rows, c->deadline_ns);
     if (e)
         return why_set(why, e, "cannot read reclaim.journal_lines (%s)", err_name(e));
+    if ((e = check_rows(c->keys, &rows, why)))
+        return e;
+    uint64_t count = 0;
     for (int i = 0; i < rows.rows; i++) {
-        buf_add(&text, pg_get(&rows, i, 0));
+        if (!is_wanted(c, pg_get(&rows, i, 1)))
+            continue;
+        buf_add(&text, pg_get(&rows, i, 1));
         buf_addz(&text, "\n");
+        count++;
     }
     if (text.failed)
         return why_set(why, ERR_MEMORY, "no memory for lines of the journal");
-    counter_add(&written, (uint64_t)rows.rows);
-    buf_clear(ids);
-    return rows.rows ? journal_append(c->journal, buf_str(&text), why) : OK;
+    counter_add(&written, count);
+    return count ? journal_append(c->journal, buf_str(&text), why) : OK;
 }
 
-/* Reads the database's lines, and appends those that the journal lacks. */
-static enum err walk_lines(struct comparison *c, struct why *why)
+/* Reads which lines the database has and the journal lacks; `appends`: and appends these. */
+static enum err walk_lines(struct comparison *c, bool appends, struct why *why)
 {
     int64_t after = 0;
     for (int count = HASHES_AT_ONCE; count == HASHES_AT_ONCE;) {
@@ -255,7 +331,7 @@ static enum err walk_lines(struct comparison *c, struct why *why)
         for (int i = 0; i < count && !e; i++) {
             struct digest hash;
             after = pg_get_i64(&rows, i, 0);
-            if ((e = digest_parse(pg_get(&rows, i, 1), &hash)) || (e = digest_set_add(&c->theirs, &hash)))
+            if ((e = digest_parse(pg_get(&rows, i, 1), &hash)) || (!appends && (e = digest_set_add(&c->theirs, &hash))))
                 break;
             if (!digest_set_has(&c->ours, &hash)) {
                 array_add_i64(&ids, after);
@@ -263,7 +339,8 @@ static enum err walk_lines(struct comparison *c, struct why *why)
             }
         }
         c->last = after;
-        if (e || (lacking && c->journal && (e = append_ids(c, &ids, why))))
+        c->lacking += lacking;
+        if (e || (lacking && appends && (e = append_ids(c, &ids, why))))
             return e;
     }
     return OK;
@@ -280,20 +357,23 @@ static enum err read_oldest(struct comparison *c, struct why *why)
     return OK;
 }
 
-/* What the journal has is read before the database: a line is there first. */
+/* What the journal has is read before the database: a line is there first. What the database lacks is recorded before anything is
+ * appended: a journal whose last line the database has is not compared again. */
 static enum err compare_all(struct comparison *c, int64_t retention_ms, struct why *why)
 {
     c->oldest_s = (clock_wall_us() / 1000 - retention_ms) / 1000;
     c->lost = lost_lines_new();
     enum err e = journal_each(c->folder, note_line, c, why);
     if (!e)
-        e = walk_lines(c, why);
+        e = walk_lines(c, false, why);
     if (!e)
         e = read_oldest(c, why);
     if (!e)
         e = journal_each(c->folder, count_missing, c, why);
     if (!e && (c->missing || !c->journal))
         e = take_lost(c, why);
+    if (!e && c->lacking && c->journal)
+        e = walk_lines(c, true, why);
     digest_set_cleanup(&c->ours);
     digest_set_cleanup(&c->theirs);
     lost_lines_cleanup(&c->lost);
@@ -326,6 +406,18 @@ enum err journal_import(const char *folder, const struct proof_keys *keys, int64
     return e;
 }
 
+/* Another instance may have recorded already what this one's journal has. */
+static enum err note_restored(struct pg *pg, int64_t deadline_ns, struct why *why)
+{
+    bool needed;
+    enum err e = replay_is_needed(pg, deadline_ns, &needed);
+    if (e)
+        return why_set(why, e, "cannot read reclaim.installation (%s)", err_name(e));
+    if (needed)
+        restored_note(true);
+    return OK;
+}
+
 enum err keeper_compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret_lost, struct why *why)
 {
     int64_t last;
@@ -335,24 +427,34 @@ enum err keeper_compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, in
         return e;
     e = compare(k, pg, deadline_ns, ret_lost, &last, why);
     journal_unlock(k->journal);
-    return e;
+    return e ? e : note_restored(pg, deadline_ns, why);
 }
 
 /* Appending what is new */
 
-/* The id of the journal's last line; -1: the database does not have it. */
-static enum err find_tail(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret)
+/* The id of a line; -1: the database does not have it. */
+static enum err find_line(struct pg *pg, const struct digest *hash, int64_t deadline_ns, int64_t *ret)
 {
-    struct digest tail;
     char hex[DIGEST_HEX_LEN + 1];
-    *ret = 0;
-    if (!journal_tail(k->journal, &tail))
-        return OK;
-    digest_hex(&tail, hex);
+    digest_hex(hash, hex);
     struct pg_call call = {.ask = &journal_find, .args = {pg_text(hex)}};
     enum err e = pg_ask(pg, &call, deadline_ns);
     *ret = e || call.rows == 0 ? -1 : pg_get_i64(&call, 0, 0);
     return e;
+}
+
+enum err journal_is_ahead(const char *folder, struct pg *pg, int64_t deadline_ns, bool *ret, struct why *why)
+{
+    struct digest last;
+    int64_t id = 0;
+    *ret = false;
+    enum err e = journal_last(folder, &last, why);
+    if (e)
+        return e == ERR_MISSING ? OK : e;
+    if ((e = find_line(pg, &last, deadline_ns, &id)))
+        return why_set(why, e, "cannot read reclaim.journal_lines (%s)", err_name(e));
+    *ret = id < 0;
+    return OK;
 }
 
 /* `ret_compare`: lines around a restore follow, which the journal may have in another order. */
@@ -366,10 +468,12 @@ static enum err append_after(struct keeper *k, struct pg *pg, int64_t deadline_n
         if (e)
             return why_set(why, e, "cannot read reclaim.journal_lines (%s)", err_name(e));
         count = rows.rows;
+        if ((e = check_rows(k->keys, &rows, why)))
+            return e;
         for (int i = 0; i < count; i++) {
             buf_add(&text, pg_get(&rows, i, 1));
             buf_addz(&text, "\n");
-            *ret_compare |= pg_get_bool(&rows, i, 2);
+            *ret_compare |= pg_get_bool(&rows, i, 3);
         }
         if (text.failed)
             return why_set(why, ERR_MEMORY, "no memory for lines of the journal");
@@ -387,7 +491,8 @@ static enum err append_after(struct keeper *k, struct pg *pg, int64_t deadline_n
 static enum err sync_locked(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret_last, struct why *why)
 {
     int64_t lost;
-    enum err e = find_tail(k, pg, deadline_ns, ret_last);
+    struct digest tail;
+    enum err e = journal_tail(k->journal, &tail) ? find_line(pg, &tail, deadline_ns, ret_last) : OK;
     if (e)
         return why_set(why, e, "cannot read reclaim.journal_lines (%s)", err_name(e));
     bool compares = *ret_last < 0;
@@ -432,13 +537,16 @@ static void remove_old(struct keeper *k)
 static enum err look(struct keeper_thread *t)
 {
     struct why why = {""};
+    unsigned doubts = restored_doubts();
     int64_t last, deadline_ns = clock_ns() + ROUND_NS;
     enum err e = pg_connect(t->pg, deadline_ns, &why);
     if (!e)
         e = keeper_sync(t->keeper, t->pg, deadline_ns, &last, &why);
+    if (!e)
+        e = note_restored(t->pg, deadline_ns, &why);
     pg_disconnect(t->pg);
     if (!e) {
-        restored_compared();
+        restored_compared(doubts);
         remove_old(t->keeper);
     }
     if (e && !t->logged && e != ERR_CLOSED && e != ERR_TIMEOUT)

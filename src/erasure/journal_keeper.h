@@ -24,6 +24,9 @@ enum err keeper_compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, in
 /* For a folder, or a file, that is only read, as a whole. */
 enum err journal_import(const char *folder, const struct proof_keys *keys, int64_t retention_ms, struct pg *pg,
                         int64_t deadline_ns, int64_t *ret_lost, struct why *why) MUST_CHECK;
+/* Whether the database lacks the last line of the journal in a folder, which need not exist. */
+enum err journal_is_ahead(const char *folder, struct pg *pg, int64_t deadline_ns, bool *ret,
+                          struct why *why) MUST_CHECK;
 /* Afterwards: looks whether the journal's last line is in the database, and appends those behind it, which are on the disk when
  * it returns OK. `ret_last`: the id of the last one. */
 enum err keeper_sync(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret_last,
@@ -33,6 +36,10 @@ enum err keeper_sync(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64
 struct keeper_thread;
 struct keeper_thread *keeper_start(struct keeper *k, const char *direct_url, struct why *why) MUST_CHECK;
 void keeper_stop(struct keeper_thread *thread); /* NULL is fine */
+
+/* Whether a row of reclaim.journal_lines is a line that this installation signed, with its hash. */
+enum err journal_row_check(const struct proof_keys *keys, int64_t id, struct str text, struct str hash,
+                           struct why *why) MUST_CHECK;
 
 /* The name of this installation, as in lines. */
 enum err keeper_installation(struct pg *pg, const struct proof_keys *keys, int64_t deadline_ns,

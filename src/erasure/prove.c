@@ -33,9 +33,10 @@ static const struct statement prove_waits = {
 /* The line before the next one, and whose line is to be written: with the users whose logins are gone. */
 static const struct statement prove_last_line = {
     .name = "prove_last_line",
-    .sql = "SELECT pg_catalog.encode(hash, 'hex') AS hash FROM reclaim.journal_lines ORDER BY id DESC LIMIT 1",
+    .sql =
+        "SELECT id, line, pg_catalog.encode(hash, 'hex') AS hash FROM reclaim.journal_lines ORDER BY id DESC LIMIT 1",
     .params = 0,
-    .columns = "hash:text",
+    .columns = "id:int8 line:text hash:text",
 };
 
 static const struct statement prove_erasures = {
@@ -88,14 +89,16 @@ static const struct statement prove_certificates = {
     .columns = "",
 };
 
-/* An erasure that was opened again meanwhile is settled at another time, and gets another certificate. */
+/* $1: as above; while another instance, which believes that it leads, has written more, that one goes on. An erasure that was opened
+ * again meanwhile is settled at another time, and gets another certificate. */
 static const struct statement prove_complete = {
     .name = "prove_complete",
     .sql = "UPDATE reclaim.erasures e SET completed_at = c.completed_at, certificate_id = c.certificate_id,"
            " rescan_at = coalesce(e.rescan_at, c.completed_at + interval '1 hour')"
            " FROM reclaim.erasure_certificates c WHERE e.settled_at IS NOT NULL AND e.certificate_id IS NULL"
-           " AND c.customer_id = e.customer_id AND c.settled_at = e.settled_at",
-    .params = 0,
+           " AND c.customer_id = e.customer_id AND c.settled_at = e.settled_at"
+           " AND NOT EXISTS (SELECT FROM reclaim.journal_lines l WHERE l.id > $1::int8)",
+    .params = 1,
     .columns = "",
 };
 
@@ -258,12 +261,17 @@ static enum err add_line(struct lines *lines, enum journal_kind kind, const stru
     return OK;
 }
 
-static enum err begin_chain(struct lines *lines, const struct sealed_log *log, const struct pg_call *last)
+/* A line that names one that Reclaim did not write would make every journal unusable. */
+static enum err begin_chain(struct lines *lines, const struct prover *prover, const struct sealed_log *log,
+                            const struct pg_call *last, struct why *why)
 {
+    enum err e = OK;
     lines->chain = (struct journal_chain){
         .key = log->key, .installation = log->installation, .epoch = log->epoch, .clock_s = log->clock_s};
     lines->chain.has_last = last->rows == 1;
-    return last->rows == 1 ? digest_parse(pg_get(last, 0, 0), &lines->chain.last) : OK;
+    if (last->rows == 1)
+        e = journal_row_check(prover->log.keys, pg_get_i64(last, 0, 0), pg_get(last, 0, 1), pg_get(last, 0, 2), why);
+    return e || last->rows == 0 ? e : digest_parse(pg_get(last, 0, 2), &lines->chain.last);
 }
 
 /* A line for each erasure that has none yet. */
@@ -306,20 +314,20 @@ static enum err lines_call(struct lines *lines, struct pg_call *ret)
 
 /* One transaction: lines of new erasures, new facts, certificates of settled erasures, and the head over both. */
 static enum err seal_and_certify(struct prover *prover, struct pg *pg, struct arena *arena, struct certificates *all,
-                                 struct lines *lines, bool *ret_more)
+                                 struct lines *lines, struct sealed_up_to *up_to, bool *ret_more, struct why *why)
 {
     struct pg_call calls[3 + SEALED_LOG_WRITES];
     size_t count = 0;
     struct sealed_log log;
     AUTO(tx) struct tx *tx = tx_begin(pg, clock_ns() + ROUND_NS);
-    enum err e = sealed_log_begin(&log, &prover->log, tx, arena, CERTIFICATES_AT_ONCE);
+    enum err e = sealed_log_begin(&log, &prover->log, tx, arena, CERTIFICATES_AT_ONCE, up_to);
     if (e)
         return e;
     struct pg_call reads[] = {
         {.ask = &prove_last_line},
         {.ask = &prove_erasures, .args = {pg_i64(CERTIFICATES_AT_ONCE)}},
         {.ask = &prove_claims, .args = {pg_i64(CERTIFICATES_AT_ONCE), pg_i64(prover->backup_retention_ms)}}};
-    if ((e = tx_trip(tx, reads, COUNT_OF(reads))) || (e = begin_chain(lines, &log, &reads[0])) ||
+    if ((e = tx_trip(tx, reads, COUNT_OF(reads))) || (e = begin_chain(lines, prover, &log, &reads[0], why)) ||
         (e = write_erasures(lines, &reads[1])) || (e = read_claims(prover, &log, &reads[2], all)) ||
         (e = sealed_log_close(&log)))
         return e;
@@ -340,24 +348,29 @@ static enum err seal_and_certify(struct prover *prover, struct pg *pg, struct ar
     return tx_commit(tx, calls, count);
 }
 
+static enum err cannot_journal(struct prover *prover, enum err e, const struct why *why)
+{
+    if (!prover->logged)
+        log_error("erasures cannot be completed: the journal cannot be written", F_STR("why", why->text));
+    prover->logged = true;
+    return e;
+}
+
 /* What is committed goes to the journal; what is there may be certified, and what is certified is complete. */
 static enum err journal_and_complete(struct prover *prover, struct pg *pg)
 {
     struct why why = {""};
     int64_t last;
     enum err e = keeper_sync(prover->keeper, pg, clock_ns() + ROUND_NS, &last, &why);
-    if (e) {
-        if (!prover->logged)
-            log_error("erasures cannot be completed: the journal cannot be written", F_STR("why", why.text));
-        prover->logged = true;
-        return e;
-    }
+    if (e)
+        return cannot_journal(prover, e, &why);
     prover->logged = false;
-    struct pg_call calls[] = {{.ask = &prove_journaled, .args = {pg_i64(last)}}, {.ask = &prove_complete}};
+    struct pg_call calls[] = {{.ask = &prove_journaled, .args = {pg_i64(last)}},
+                              {.ask = &prove_complete, .args = {pg_i64(last)}}};
     return restored_is_known() ? OK : pg_trip(pg, calls, COUNT_OF(calls), clock_ns() + ROUND_NS);
 }
 
-static enum err prove_round(struct prover *prover, struct pg *pg, bool *ret_more)
+static enum err prove_round(struct prover *prover, struct pg *pg, struct sealed_up_to *up_to, bool *ret_more)
 {
     AUTO(arena) struct arena *arena = arena_new((size_t)64 * 1024, ARENA_MAX);
     if (!arena)
@@ -374,11 +387,14 @@ static enum err prove_round(struct prover *prover, struct pg *pg, bool *ret_more
                           .texts = buf_new(ARRAY_MAX),
                           .kinds = buf_new(ARRAY_MAX),
                           .customers = buf_new(ARRAY_MAX)};
-    enum err e = seal_and_certify(prover, pg, arena, &all, &lines, ret_more);
+    struct why why = {""};
+    enum err e = seal_and_certify(prover, pg, arena, &all, &lines, up_to, ret_more, &why);
     if (!e)
         counter_add(&issued, (uint64_t)all.count);
     certificates_cleanup(&all);
     lines_cleanup(&lines);
+    if (e && *why.text)
+        return cannot_journal(prover, e, &why);
     return e ? e : journal_and_complete(prover, pg);
 }
 
@@ -389,10 +405,11 @@ enum err prover_run(struct prover *prover, struct pg *pg, struct shift *shift)
     bool due = !e && (pg_get_bool(&waits, 0, 0) || clock_ns() >= prover->seal_ns);
     if (!due)
         return e;
+    struct sealed_up_to up_to = {0};
     prover->seal_ns = clock_ns() + SEAL_EVERY_NS;
     for (bool more = true; !e && more && shift_goes_on(shift);) {
         more = false;
-        e = prove_round(prover, pg, &more);
+        e = prove_round(prover, pg, &up_to, &more);
     }
     return e == ERR_CONFLICT ? OK : e;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "erasure/journal_keeper.h"
 #include "pg/lock_ids.h"
 #include "pg/tx.h"
 #include "proof/journal_line.h"
@@ -57,14 +58,17 @@ static const struct statement replay_next = {
 static const struct statement replay_tips = {
     .name = "replay_tips",
     .sql =
-        "SELECT pg_catalog.encode(l.hash, 'hex') AS last, l.imported, (SELECT pg_catalog.encode(o.hash, 'hex')"
-        " FROM reclaim.journal_lines o WHERE o.imported <> l.imported ORDER BY o.id DESC LIMIT 1) AS other,"
+        "SELECT pg_catalog.encode(l.hash, 'hex') AS last, l.imported, pg_catalog.encode(o.hash, 'hex') AS other,"
         " (SELECT count(*) FROM reclaim.journal_lines n WHERE n.lost AND n.kind = 'erasure') AS left_over,"
         " i.epoch, i.proof_generation AS generation, extract(epoch FROM pg_catalog.clock_timestamp())::int8 AS clock,"
-        " (extract(epoch FROM i.created_at) * 1000000)::int8::text AS created"
-        " FROM reclaim.installation i, (SELECT * FROM reclaim.journal_lines ORDER BY id DESC LIMIT 1) l",
+        " (extract(epoch FROM i.created_at) * 1000000)::int8::text AS created, l.id AS last_id, l.line AS last_line,"
+        " o.id AS other_id, o.line AS other_line"
+        " FROM reclaim.installation i CROSS JOIN (SELECT * FROM reclaim.journal_lines ORDER BY id DESC LIMIT 1) l"
+        " LEFT JOIN LATERAL (SELECT * FROM reclaim.journal_lines n WHERE n.imported <> l.imported ORDER BY n.id DESC"
+        " LIMIT 1) o ON true",
     .params = 0,
-    .columns = "last:text imported:bool other:text left_over:int8 epoch:int4 generation:int4 clock:int8 created:text",
+    .columns = "last:text imported:bool other:text left_over:int8 epoch:int4 generation:int4 clock:int8 created:text"
+               " last_id:int8 last_line:text other_id:int8 other_line:text",
 };
 
 static const struct statement replay_lock = {
@@ -104,9 +108,9 @@ static int greatest_generation(const struct proof_keys *keys, struct str kids)
     size_t i;
     const json_t *kid;
     json_array_foreach(list, i, kid) for (int g = 1; g <= PROOF_GENERATIONS;
-                                          g++) if (g > greatest && strcmp(json_string_value(kid),
-                                                                          keys->generations[g - 1].public.kid) == 0)
-        greatest = g;
+                                          g++) if (g > greatest && json_is_string(kid) &&
+                                                   strcmp(json_string_value(kid),
+                                                          keys->generations[g - 1].public.kid) == 0) greatest = g;
     return greatest;
 }
 
@@ -116,7 +120,7 @@ static enum err begin(struct replay *r)
     enum err e = pg_ask(r->pg, &lost, clock_ns() + BATCH_NS);
     if (e)
         return e;
-    r->of = pg_get_i64(&lost, 0, 0);
+    r->of += pg_get_i64(&lost, 0, 0);
     struct pg_call call = {.ask = &replay_begin,
                            .args = {pg_i64(pg_get_i64(&lost, 0, 1)),
                                     pg_i64(greatest_generation(r->keys, pg_get(&lost, 0, 2))),
@@ -124,10 +128,10 @@ static enum err begin(struct replay *r)
     if ((e = pg_ask(r->pg, &call, clock_ns() + BATCH_NS)))
         return e;
     r->epoch = pg_get_i64(&call, 0, 0);
-    r->codes = pg_get_i64(&call, 0, 1);
-    r->sessions = pg_get_i64(&call, 0, 2);
-    r->api_keys = pg_get_i64(&call, 0, 3);
-    r->mails = pg_get_i64(&call, 0, 4);
+    r->codes += pg_get_i64(&call, 0, 1);
+    r->sessions += pg_get_i64(&call, 0, 2);
+    r->api_keys += pg_get_i64(&call, 0, 3);
+    r->mails += pg_get_i64(&call, 0, 4);
     return OK;
 }
 
@@ -148,7 +152,7 @@ static enum err note_failure(struct replay *r, int64_t *after, const char *sqlst
 /* A batch that fails is halved until the customer that cannot be erased is alone. */
 static enum err erase_all(struct replay *r)
 {
-    int64_t size = BATCH, after = 0, done = 0;
+    int64_t size = BATCH, after = 0;
     for (int conflicts = 0;;) {
         struct pg_call call = {.ask = &replay_batch, .args = {pg_i64(after), pg_i64(size)}};
         enum err e = pg_ask(r->pg, &call, clock_ns() + BATCH_NS);
@@ -169,17 +173,26 @@ static enum err erase_all(struct replay *r)
         if (pg_get_i64(&call, 0, 1) == 0)
             return OK;
         after = pg_get_i64(&call, 0, 0);
-        done += pg_get_i64(&call, 0, 1);
+        r->done += pg_get_i64(&call, 0, 1);
         r->erased += pg_get_i64(&call, 0, 2);
         r->absent += pg_get_i64(&call, 0, 3);
         size = size * 2 < BATCH ? size * 2 : BATCH;
         if (r->progress)
-            r->progress(r->context, done, r->of);
+            r->progress(r->context, r->done, r->of);
     }
 }
 
-/* Writes the line that ends the replay, and lets the instances go on. */
-static enum err end(struct replay *r)
+static enum err check_tips(const struct replay *r, const struct pg_call *tips, struct why *why)
+{
+    enum err e = journal_row_check(r->keys, pg_get_i64(tips, 0, 8), pg_get(tips, 0, 9), pg_get(tips, 0, 0), why);
+    return e || pg_is_null(tips, 0, 2)
+               ? e
+               : journal_row_check(r->keys, pg_get_i64(tips, 0, 10), pg_get(tips, 0, 11), pg_get(tips, 0, 2), why);
+}
+
+/* Writes the line that ends the replay, and lets the instances go on. `ret_more`: an instance has recorded lines of its journal since
+ * the last erasure; nothing was written. */
+static enum err end(struct replay *r, bool *ret_more, struct why *why)
 {
     AUTO(tx) struct tx *tx = tx_begin(r->pg, clock_ns() + BATCH_NS);
     AUTO(buf) struct buf text = buf_new(JOURNAL_LINE_MAX);
@@ -187,7 +200,8 @@ static enum err end(struct replay *r)
     struct digest other = {0};
     struct pg_call reads[] = {{.ask = &replay_lock}, {.ask = &replay_tips}}, *tips = &reads[1];
     enum err e = tx_trip(tx, reads, COUNT_OF(reads));
-    if (e || tips->rows == 0)
+    *ret_more = !e && tips->rows && pg_get_i64(tips, 0, 3) > 0;
+    if (e || tips->rows == 0 || *ret_more || (e = check_tips(r, tips, why)))
         return e;
     installation_name(r->keys, pg_get(tips, 0, 7), installation);
     struct journal_chain chain = {.key = &r->keys->generations[pg_get_i64(tips, 0, 5) - 1],
@@ -208,11 +222,14 @@ static enum err end(struct replay *r)
 
 enum err replay_erasures(struct replay *r, struct why *why)
 {
-    enum err e = begin(r);
-    if (!e)
-        e = erase_all(r);
-    if (!e && r->failed == 0)
-        e = end(r);
+    enum err e = OK;
+    for (bool more = true; more && !e && r->failed == 0;) {
+        more = false;
+        if (!(e = begin(r)) && !(e = erase_all(r)) && r->failed == 0)
+            e = end(r, &more, why);
+    }
+    if (e && *why->text)
+        return e;
     if (e)
         return why_set(why, e, "the replay is not finished (%s%s%s); it can be repeated", err_name(e),
                        *pg_fault(r->pg)->sqlstate ? ", SQLSTATE " : "", pg_fault(r->pg)->sqlstate);

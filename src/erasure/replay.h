@@ -12,8 +12,8 @@ struct replay {
     void (*progress)(void *context, int64_t done, int64_t of); /* after each batch; NULL: none */
     void *context;
     /* The result: */
-    int64_t of, erased, absent,
-        failed; /* lines; customers that were there again, or not; lines that could not be replayed */
+    int64_t of, done, failed; /* lines: all, those that were replayed, and those that could not be */
+    int64_t erased, absent;   /* customers that were there again, or not */
     int64_t codes, sessions, api_keys, mails, epoch;
     char failed_customer[37]; /* the first one */
     char sqlstate[6];

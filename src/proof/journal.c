@@ -155,6 +155,19 @@ static enum err read_whole(int fd, char **ret, size_t *ret_len)
     return OK;
 }
 
+/* Where the last line that has its end starts, and where its end is: 0 when there is none. */
+static void find_last(const char *text, size_t len, size_t *ret_start, size_t *ret_end)
+{
+    size_t end = len;
+    while (end > 0 && text[end - 1] != '\n')
+        end--;
+    size_t start = end ? end - 1 : 0;
+    while (start > 0 && text[start - 1] != '\n')
+        start--;
+    *ret_start = start;
+    *ret_end = end;
+}
+
 /* Reads the tail of the last file, and cuts off what has no end: it was never confirmed. */
 static enum err read_tail(struct journal *j)
 {
@@ -163,9 +176,8 @@ static enum err read_tail(struct journal *j)
     enum err e = read_whole(j->fd, &text, &len);
     if (e)
         return e;
-    size_t end = len;
-    while (end > 0 && text[end - 1] != '\n')
-        end--;
+    size_t start, end;
+    find_last(text, len, &start, &end);
     struct journal_line first;
     const char *first_end = memchr(text, '\n', end);
     if (first_end && !journal_line_read((struct str){text, (size_t)(first_end - text)}, &first, NULL)) {
@@ -174,9 +186,6 @@ static enum err read_tail(struct journal *j)
     }
     if (end < len && ftruncate(j->fd, (off_t)end) != 0)
         e = ERR_SYSTEM;
-    size_t start = end ? end - 1 : 0;
-    while (start > 0 && text[start - 1] != '\n')
-        start--;
     j->has_tail = end > 0;
     if (end > 0)
         j->tail = digest_sha256((struct str){text + start, end - 1 - start});
@@ -328,6 +337,45 @@ enum err journal_prune(struct journal *j, int64_t before_s, int64_t *ret_removed
     }
     if (!e || count > 0)
         free(all);
+    return e;
+}
+
+static enum err last_of_file(int folder_fd, unsigned number, struct digest *ret)
+{
+    char name[NAME_LEN + 8], *text;
+    size_t len, start, end;
+    snprintf(name, sizeof name, NAME_FORMAT, number);
+    int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return ERR_SYSTEM;
+    enum err e = read_whole(fd, &text, &len);
+    close(fd);
+    if (e)
+        return e;
+    find_last(text, len, &start, &end);
+    if (end > 0)
+        *ret = digest_sha256((struct str){text + start, end - 1 - start});
+    free(text);
+    return end > 0 ? OK : ERR_MISSING;
+}
+
+enum err journal_last(const char *folder, struct digest *ret, struct why *why)
+{
+    unsigned *all = NULL;
+    size_t count = 0;
+    int folder_fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (folder_fd < 0 && errno == ENOENT)
+        return ERR_MISSING;
+    enum err e = folder_fd < 0 ? ERR_SYSTEM : list_files(folder_fd, &all, &count);
+    if (!e)
+        e = ERR_MISSING;
+    for (size_t i = count; e == ERR_MISSING && i-- > 0;) /* a crash may have left the last one empty */
+        e = last_of_file(folder_fd, all[i], ret);
+    if (e == ERR_SYSTEM)
+        why_set(why, e, "cannot read the journal \"%s\": %s", folder, strerror(errno));
+    if (folder_fd >= 0)
+        close(folder_fd);
+    free(all);
     return e;
 }
 

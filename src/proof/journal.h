@@ -29,6 +29,9 @@ enum err journal_append(struct journal *j, struct str lines, struct why *why) MU
 /* Removes files, except the last, that were last written to before this time. */
 enum err journal_prune(struct journal *j, int64_t before_s, int64_t *ret_removed) MUST_CHECK;
 
+/* The hash of the last line that has its end, without a lock. ERR_MISSING: there is no such folder, or no line in it. */
+enum err journal_last(const char *folder, struct digest *ret, struct why *why) MUST_CHECK;
+
 /* A line and where it is. */
 struct journal_place {
     const char *file; /* its name in the folder */

@@ -12,7 +12,7 @@
 #include "proof/sealed_log.h"
 
 #define JOURNAL_VERSION 1
-#define JOURNAL_LINE_MAX ((size_t)1024 * 1024) /* a customer may have many members */
+#define JOURNAL_LINE_MAX ((size_t)16 * 1024 * 1024) /* a customer may have many members: 400,000 of them */
 
 enum journal_kind { JOURNAL_ERASURE, JOURNAL_HEAD, JOURNAL_RESTORE, JOURNAL_KINDS };
 const char *journal_kind_name(enum journal_kind kind);

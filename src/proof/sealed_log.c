@@ -25,11 +25,12 @@ static const struct statement sealed_log_lock = {
     .columns = "nothing:text",
 };
 
-/* matured: sources whose rows up to their mark are all visible, or will never be. */
+/* matured: sources, with their marks, whose rows up to the mark are all visible, or will never be. */
 static const struct statement sealed_log_read = {
     .name = "sealed_log_read",
     .sql = "SELECT h.size, pg_catalog.encode(h.frontier, 'hex') AS frontier, h.jws,"
-           " (SELECT pg_catalog.array_agg(s.source)::text FROM reclaim.sealed_sources s WHERE s.mark > s.floor"
+           " (SELECT pg_catalog.array_agg(s.source || ':' || s.mark)::text FROM reclaim.sealed_sources s WHERE s.mark "
+           "> s.floor"
            " AND s.mark_xid <= pg_catalog.pg_snapshot_xmin(pg_catalog.pg_current_snapshot())"
            " AND s.marked_at < pg_catalog.clock_timestamp() - interval '1 minute') AS matured,"
            " pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())::text::int8 AS xmax,"
@@ -44,15 +45,15 @@ static const struct statement sealed_log_read = {
 };
 
 /* clang-format off */
-#define NEW_ROWS(source, table, fact) \
+#define NEW_ROWS(source, table, fact, up_to) \
     "(SELECT '" source "' AS source, l.id, " FACT_HASH(fact) " AS hash FROM " table " l" \
-    " WHERE l.id > (SELECT s.floor FROM reclaim.sealed_sources s WHERE s.source = '" source "')" \
+    " WHERE l.id > (SELECT greatest(s.floor, " up_to "::int8) FROM reclaim.sealed_sources s WHERE s.source = '" source "')" \
     " AND NOT EXISTS (SELECT FROM reclaim.sealed_leaves s WHERE s.source = '" source "' AND s.fact_id = l.id)" \
     " ORDER BY l.id LIMIT $1::int8)"
 #define NEW_FACTS \
-    NEW_ROWS("customer", "reclaim.customer_log", FACT_OF_CUSTOMER) " UNION ALL " \
-    NEW_ROWS("cleanup", "reclaim.auth_cleanup_events", FACT_OF_CLEANUP) " UNION ALL " \
-    NEW_ROWS("receipt", "reclaim.receipt_facts", FACT_OF_RECEIPT)
+    NEW_ROWS("customer", "reclaim.customer_log", FACT_OF_CUSTOMER, "$2") " UNION ALL " \
+    NEW_ROWS("cleanup", "reclaim.auth_cleanup_events", FACT_OF_CLEANUP, "$3") " UNION ALL " \
+    NEW_ROWS("receipt", "reclaim.receipt_facts", FACT_OF_RECEIPT, "$4")
 /* clang-format on */
 
 static const struct statement sealed_log_append = {
@@ -61,28 +62,34 @@ static const struct statement sealed_log_append = {
            " placed AS (INSERT INTO reclaim.sealed_leaves (position, source, fact_id, hash)"
            " SELECT coalesce((SELECT max(h.size) FROM reclaim.sealed_heads h), 0) - 1"
            " + pg_catalog.row_number() OVER (ORDER BY f.source, f.id), f.source, f.id, f.hash FROM facts f"
-           " RETURNING position, source, hash)"
+           " RETURNING position, source, fact_id, hash)"
            " SELECT count(*) AS count, count(*) FILTER (WHERE q.source = 'receipt') AS receipts, "
            "coalesce(bool_or(n.rows >= $1::int8), false) AS more,"
            " (SELECT pg_catalog.string_agg(pg_catalog.encode(p.hash, 'hex'), '' ORDER BY p.position) FROM placed p)"
-           " AS hashes FROM placed q JOIN (SELECT source, count(*) AS rows FROM placed GROUP BY 1) n USING (source)",
-    .params = 1,
-    .columns = "count:int8 receipts:int8 more:bool hashes:text",
+           " AS hashes, coalesce(max(q.fact_id) FILTER (WHERE q.source = 'customer'), 0) AS customer,"
+           " coalesce(max(q.fact_id) FILTER (WHERE q.source = 'cleanup'), 0) AS cleanup,"
+           " coalesce(max(q.fact_id) FILTER (WHERE q.source = 'receipt'), 0) AS receipt FROM placed q JOIN (SELECT "
+           "source, count(*) AS rows FROM placed GROUP BY 1) n USING (source)",
+    .params = 4,
+    .columns = "count:int8 receipts:int8 more:bool hashes:text customer:int8 cleanup:int8 receipt:int8",
 };
 
-/* $1: matured sources, when every visible row was sealed; null otherwise. */
+/* $1: matured sources. Only when every visible row was sealed. A mark of a transaction that is still to come is of another cluster, from
+ * which this database was taken over: it is made anew. */
 static const struct statement sealed_log_mark = {
     .name = "sealed_log_mark",
     .sql = "UPDATE reclaim.sealed_sources s SET floor = CASE WHEN n.matured THEN s.mark ELSE s.floor END,"
-           " mark = CASE WHEN n.matured OR s.mark = s.floor THEN n.newest ELSE s.mark END,"
-           " mark_xid = CASE WHEN n.matured OR s.mark = s.floor"
-           " THEN pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) ELSE s.mark_xid END,"
-           " marked_at = CASE WHEN n.matured OR s.mark = s.floor THEN pg_catalog.clock_timestamp() ELSE s.marked_at END"
-           " FROM (SELECT m.source, m.source = ANY (coalesce($1::text[], '{}')) AS matured, greatest(m.mark,"
+           " mark = CASE WHEN n.anew THEN n.newest ELSE s.mark END,"
+           " mark_xid = CASE WHEN n.anew THEN pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot())"
+           " ELSE s.mark_xid END,"
+           " marked_at = CASE WHEN n.anew THEN pg_catalog.clock_timestamp() ELSE s.marked_at END"
+           " FROM (SELECT m.source, m.source || ':' || m.mark = ANY ($1::text[]) AS matured,"
+           " m.source || ':' || m.mark = ANY ($1::text[]) OR m.mark = m.floor"
+           " OR m.mark_xid > pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) AS anew, greatest(m.mark,"
            " CASE m.source WHEN 'customer' THEN (SELECT max(id) FROM reclaim.customer_log)"
            " WHEN 'cleanup' THEN (SELECT max(id) FROM reclaim.auth_cleanup_events)"
            " ELSE (SELECT max(id) FROM reclaim.receipt_facts) END) AS newest FROM reclaim.sealed_sources m) n"
-           " WHERE n.source = s.source AND (n.matured OR s.mark = s.floor AND n.newest > s.mark)",
+           " WHERE n.source = s.source AND (n.matured OR n.anew AND (n.newest > s.mark OR s.mark > s.floor))",
     .params = 1,
     .columns = "",
 };
@@ -185,13 +192,12 @@ static enum err read_state(struct sealed_log *log, const struct sealed_log_terms
     log->epoch = pg_get_i64(row, 0, 7);
     log->retention_s = terms->retention_ms / 1000;
     installation_name(terms->keys, pg_get(row, 0, 8), log->installation);
-    log->matured = arena_copy(log->arena, pg_is_null(row, 0, 3) ? STR("{}") : pg_get(row, 0, 3)).at;
     enum err e = read_frontier(log, &set, row);
     gauge_set(&broken, e ? 1 : 0);
     if (e)
         log_error("the sealed log does not fit its last signed head: see reclaim audit verify",
                   F_INT("size", pg_get_i64(row, 0, 0)));
-    return e || log->matured ? e : ERR_MEMORY;
+    return e;
 }
 
 static enum err read_leaves(struct sealed_log *log, const struct pg_call *rows, size_t room)
@@ -214,16 +220,30 @@ static enum err read_leaves(struct sealed_log *log, const struct pg_call *rows, 
 }
 
 enum err sealed_log_begin(struct sealed_log *log, const struct sealed_log_terms *terms, struct tx *tx,
-                          struct arena *arena, size_t room)
+                          struct arena *arena, size_t room, struct sealed_up_to *up_to)
 {
-    struct pg_call calls[] = {{.ask = &sealed_log_lock},
-                              {.ask = &sealed_log_read},
-                              {.ask = &sealed_log_append, .args = {pg_i64(SEALED_LOG_ROWS)}}};
+    struct pg_call calls[] = {
+        {.ask = &sealed_log_lock},
+        {.ask = &sealed_log_read},
+        {.ask = &sealed_log_append,
+         .args = {pg_i64(SEALED_LOG_ROWS), pg_i64(up_to->customer), pg_i64(up_to->cleanup), pg_i64(up_to->receipt)}}};
     *log = (struct sealed_log){.arena = arena};
     enum err e = tx_trip(tx, calls, COUNT_OF(calls));
     if (!e)
         e = read_state(log, terms, &calls[1]);
-    return e ? e : read_leaves(log, &calls[2], room);
+    if (!e)
+        e = read_leaves(log, &calls[2], room);
+    if (!e && !*up_to->matured)
+        e = str_copy(pg_is_null(&calls[1], 0, 3) ? STR("{}") : pg_get(&calls[1], 0, 3), up_to->matured,
+                     sizeof up_to->matured);
+    if (e)
+        return e;
+    log->matured = up_to->matured;
+    int64_t *const last[] = {&up_to->customer, &up_to->cleanup, &up_to->receipt};
+    for (int i = 0; i < (int)COUNT_OF(last); i++)
+        if (pg_get_i64(&calls[2], 0, 4 + i) > *last[i])
+            *last[i] = pg_get_i64(&calls[2], 0, 4 + i);
+    return OK;
 }
 
 int64_t sealed_log_add(struct sealed_log *log, const struct digest *leaf)

@@ -41,6 +41,14 @@ struct sealed_log_terms {
     _Atomic int64_t retention_ms; /* of audit rows: older ones may be gone */
 };
 
+/* The last row of each source that a run has sealed, so that a backlog is read once. Rows may be committed later than those with greater
+ * ids: each run begins with zeros, and finds them. */
+struct sealed_up_to {
+    int64_t customer, cleanup, receipt;
+    char matured
+        [128]; /* sources of whose rows, up to their marks, none came after the first round; "": this is the first */
+};
+
 struct sealed_log {
     struct arena *arena;
     const struct proof_key *key;
@@ -64,7 +72,7 @@ struct sealed_log {
 
 /* ERR_INPUT: the last head is not what this installation signed, or does not fit the tree; logged. */
 enum err sealed_log_begin(struct sealed_log *log, const struct sealed_log_terms *terms, struct tx *tx,
-                          struct arena *arena, size_t room) MUST_CHECK;
+                          struct arena *arena, size_t room, struct sealed_up_to *up_to) MUST_CHECK;
 /* Its position in the log. At most `room` of them. */
 int64_t sealed_log_add(struct sealed_log *log, const struct digest *leaf);
 /* Nothing to do when there is no leaf: log->count is 0. */

@@ -6,7 +6,7 @@
 
 static enum err expire_part(struct shifts *shifts, struct pg *pg, int part, struct shift *shift)
 {
-    if (restored_may_be())
+    if (!shift_goes_on(shift))
         return OK;
     const struct deletion_terms terms = customers_deletion_terms(shifts->customers);
     return expiry_run(&terms, pg, atomic_load(&shifts->settings)->expiry_brake, part, shift);

@@ -127,6 +127,10 @@ static void run_waiting(struct engine *e)
 {
     while (e->waiting.first && e->jobs < JOBS_MAX && !e->stopping) {
         struct work_item *item = e->waiting.first;
+        if (restored_may_be() && !item->kind->goes_on) {
+            work_end(item, WORK_RETURNED, NULL);
+            continue;
+        }
         set_state(item, ITEM_RUNNING);
         submit(e, item);
     }

@@ -6,9 +6,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "base/restored.h"
 #include "base/stop.h"
 
-#define CHECK_EVERY_MS 500 /* time to detect that this instance no longer leads */
+#define CHECK_EVERY_MS 500 /* time to detect that this instance no longer leads, and that erasures were replayed */
 #define CONNECT_NS (5 * NS_PER_S)
 #define RETRY_NS (5 * NS_PER_S) /* after a failure */
 
@@ -31,7 +32,7 @@ bool shift_goes_on(struct shift *s)
 {
     if (!s)
         return true;
-    s->interrupted = stop_is_raised(s->stop_fd) || !is_readable(s->config.leads_fd);
+    s->interrupted = stop_is_raised(s->stop_fd) || !is_readable(s->config.leads_fd) || restored_may_be();
     return !s->interrupted;
 }
 
@@ -75,7 +76,9 @@ static void *run_shift(void *context)
             shift_ms = clock_sandbox_shift_ms();
             s->interrupted = false;
             bool again = run(s) != OK && every_ns > RETRY_NS;
-            due_ns = s->interrupted ? 0 : began_ns + (again ? RETRY_NS : every_ns);
+            due_ns = !s->interrupted     ? began_ns + (again ? RETRY_NS : every_ns)
+                     : restored_may_be() ? clock_ns() + CHECK_EVERY_MS * NS_PER_MS
+                                         : 0;
         }
         if (!wait_until_due(s, leads, due_ns))
             break;

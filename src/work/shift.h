@@ -21,7 +21,7 @@ struct shift_config {
 
 struct shift *shift_start(const struct shift_config *config, struct why *why) MUST_CHECK;
 void shift_stop(struct shift *shift); /* waits for the current part; NULL is fine */
-/* False if the program stops or another instance leads. Always true for NULL. */
+/* False if the program stops, another instance leads, or the database may be a restored one. Always true for NULL. */
 bool shift_goes_on(struct shift *shift);
 
 #endif
