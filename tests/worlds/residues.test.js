@@ -134,6 +134,7 @@ describe('after a complete erasure', () => {
     const { code, stdout, stderr } = await world.run(['cascade', 'rescan', customer.id]);
     assert.equal(code, 0, stdout + stderr);
     await until('looked at again', async () => (await keptOf(world, customer)).length === 0);
+    await erased(world.server, customer);
     await assertNoResidue(world, customer);
     await assertNoResidue(world, other);
   });
@@ -160,6 +161,7 @@ describe('after a complete erasure', () => {
     await erase(second);
     await world.run(['cascade', 'rescan', customer.id]);
     await until('looked at again', async () => (await keptOf(world, customer)).length === 0);
+    await erased(world.server, customer);
     await assertNoResidue(world, customer);
   });
 });
