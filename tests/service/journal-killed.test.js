@@ -4,13 +4,13 @@
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
-import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { addCustomer, env, asAdmin } from './lib/customers.js';
 import { addServices, erased, fillServices, remove } from './lib/erasure.js';
-import { ops, request } from './lib/http.js';
+import { request } from './lib/http.js';
+import { folderOf, readyz, saidIn } from './lib/journal.js';
 import { temporaryDirectory } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
@@ -28,14 +28,8 @@ before(async () => {
 });
 after(() => stage.end());
 
-const journalOf = (home) => path.join(home, 'data/journal');
-const linesIn = (home) =>
-  fs.existsSync(journalOf(home))
-    ? fs.readdirSync(journalOf(home)).filter((name) => name.endsWith('.jsonl')).sort()
-      .flatMap((name) => fs.readFileSync(path.join(journalOf(home), name), 'utf8').split('\n').slice(0, -1))
-    : [];
-const erasuresIn = (home) => new Set(linesIn(home).map((line) => JSON.parse(line.split('\t')[0])).filter(({ kind }) => kind === 'erasure').map(({ customer }) => customer));
-const headsIn = (home) => new Set(linesIn(home).map((line) => JSON.parse(line.split('\t')[0])).filter(({ kind }) => kind === 'head').map(({ size }) => size));
+const erasuresIn = (home) => new Set(saidIn(home).filter(({ kind }) => kind === 'erasure').map(({ customer }) => customer));
+const headsIn = (home) => new Set(saidIn(home).filter(({ kind }) => kind === 'head').map(({ size }) => size));
 
 /** What must be true at any moment, whatever was killed. */
 async function assertInvariants(home) {
@@ -75,7 +69,7 @@ async function stopBefore(what) {
 
 /** Keeps the server from the journal's files: what it has committed is not written. */
 async function stopAtFiles(home) {
-  const holder = spawn('flock', [path.join(journalOf(home), 'lock'), 'sh', '-c', 'echo held; exec sleep 600'], { stdio: ['ignore', 'pipe', 'ignore'], detached: true });
+  const holder = spawn('flock', [path.join(folderOf(home), 'lock'), 'sh', '-c', 'echo held; exec sleep 600'], { stdio: ['ignore', 'pipe', 'ignore'], detached: true });
   await new Promise((resolve) => holder.stdout.once('data', resolve));
   return () => process.kill(-holder.pid, 'SIGKILL');
 }
@@ -97,7 +91,7 @@ async function removed(server) {
 async function assertEnds({ home, start }, customer) {
   await assertInvariants(home);
   const server = await start();
-  assert.equal(JSON.parse((await ops(server, '/readyz')).body).status, 'ready');
+  assert.equal(await readyz(server), 'ready');
   await erased(server, customer);
   await assertInvariants(home);
   assert.equal((await request(server, { path: `/v1/customers/${customer.id}/certificate`, headers: asAdmin() })).status, 200);

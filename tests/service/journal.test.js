@@ -11,6 +11,7 @@ import { dumpOf } from './lib/backups.js';
 import { addCustomer, env, freeze, recover } from './lib/customers.js';
 import { addServices, erased, fillServices, ledger, remove, statusOf } from './lib/erasure.js';
 import { ops } from './lib/http.js';
+import { filesOf, folderOf, readyz, saidIn, says, textOf } from './lib/journal.js';
 import { temporaryDirectory } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
@@ -23,11 +24,6 @@ before(async () => {
 });
 after(() => stage.end());
 
-const folderOf = (home) => path.join(home, 'data/journal');
-const filesOf = (home) => fs.readdirSync(folderOf(home)).filter((name) => name.endsWith('.jsonl')).sort().map((name) => path.join(folderOf(home), name));
-const textOf = (home) => filesOf(home).map((file) => fs.readFileSync(file, 'utf8')).join('');
-const readyz = async (server) => JSON.parse((await ops(server, '/readyz')).body).status;
-const says = (server, status) => until(`/readyz says ${status}`, async () => (await readyz(server)) === status);
 const linesOf = async (db) => (await db.query(`select coalesce(string_agg(line || E'\\n', '' order by id), '') as text from reclaim.journal_lines`))[0].text;
 
 /** A database with an erased customer, and homes of instances. */
@@ -61,7 +57,7 @@ describe('a journal', () => {
   });
 
   it('lists who was erased, in ids and hashes, and the heads of the sealed log', () => {
-    const lines = textOf(scene.homes[0]).trimEnd().split('\n').map((line) => JSON.parse(line.split('\t')[0]));
+    const lines = saidIn(scene.homes[0]);
     const line = lines.find(({ kind }) => kind === 'erasure');
     assert.equal(line.customer, customer.id);
     assert.deepEqual(line.users, [customer.user.id]);
@@ -217,7 +213,7 @@ describe('a database that was restored', () => {
     await backup.take();
     for (const act of [freeze, recover]) assert.equal((await act(server, customer.id)).status, 200);
     await until('sealed', async () => (await db.query(`select from reclaim.sealed_leaves l join reclaim.customer_log c on l.source = 'customer' and l.fact_id = c.id where c.customer_id = $1 and c.action = 'recover'`, [customer.id])).length);
-    await until('in the journal', async () => (await db.query('select max(size) as size from reclaim.sealed_heads'))[0].size === JSON.parse(textOf(server.directory).trimEnd().split('\n').at(-1).split('\t')[0]).size?.toString());
+    await until('in the journal', async () => (await db.query('select max(size) as size from reclaim.sealed_heads'))[0].size === saidIn(server.directory).at(-1).size?.toString());
     const published = await db.query('select epoch, sequence from reclaim.event_outbox where customer_id = $1 order by position', [customer.id]);
     await server.stop();
     await backup.restore();

@@ -12,7 +12,8 @@ import { archivedCluster, archiveOf, copyOf, dumpOf } from '../service/lib/backu
 import { addServices, erased, fillServices, hold, ledger, receipt, remove, statusOf, tableOf, unhold } from '../service/lib/erasure.js';
 import { FakeProvider } from '../service/lib/fake-provider.js';
 import { addKeys } from '../service/lib/gate.js';
-import { ops, request } from '../service/lib/http.js';
+import { request } from '../service/lib/http.js';
+import { linesIn, says } from '../service/lib/journal.js';
 import { temporaryDirectory } from '../service/lib/place.js';
 import { Cluster } from '../service/lib/postgres.js';
 import { run, serve } from '../service/lib/reclaim.js';
@@ -24,7 +25,6 @@ const settings = { ...env, RECLAIM_EXPIRY_INTERVAL: '1s', RECLAIM_PUBLIC_URL: 'h
 const gate = (server, headers) => request(server, { path: '/gate', headers });
 const post = (server, path, body, headers = asAdmin()) =>
   request(server, { method: 'POST', path, headers: { 'Content-Type': 'application/json', ...headers }, body: JSON.stringify(body) });
-const readyz = async (server) => JSON.parse((await ops(server, '/readyz')).body).status;
 const certificate = (server, id, headers = asAdmin()) => request(server, { path: `/v1/customers/${id}/certificate`, headers });
 const claimsOf = (jws) => JSON.parse(Buffer.from(jws.split('.')[1], 'base64url'));
 const rowsOf = async (db, customer) =>
@@ -42,9 +42,7 @@ async function prepare(stage, { archived = false } = {}) {
     stage, cluster, db, provider, homes,
     start: (n, wait = 'ready') => serve(stage, { database: db, env: { ...settings, ...provider.env }, directory: homes[n], wait }),
     run: (args, n = 0) => run(stage, args, { database: db, env: provider.env, directory: homes[n] }),
-    journal: (n = 0) => path.join(homes[n], 'data/journal'),
-    lines: (n = 0) => fs.readdirSync(scene.journal(n)).filter((name) => name.endsWith('.jsonl')).sort()
-      .flatMap((name) => fs.readFileSync(path.join(scene.journal(n), name), 'utf8').trimEnd().split('\n')),
+    lines: (n = 0) => linesIn(homes[n]),
   };
   return scene;
 }
@@ -93,7 +91,7 @@ function restored(name, { archived, backupOf }) {
       await backup.restore();
       mails = scene.provider.attempts.length;
       servers = [await scene.start(0, 'listening'), await scene.start(1, 'listening')];
-      for (const server of servers) await until('the restore noticed', async () => (await readyz(server)) === 'restored');
+      for (const server of servers) await says(server, 'restored');
     });
     after(() => stage.end());
 
@@ -140,7 +138,7 @@ function restored(name, { archived, backupOf }) {
       assert.equal(done.code, 0, done.stdout + done.stderr);
       assert.match(done.stdout, /Erased again: 2 customers that the backup had brought back; 1 that it did not have\./);
       assert.match(done.stdout, /epoch 2/);
-      for (const server of servers) await until('ready', async () => (await readyz(server)) === 'ready');
+      for (const server of servers) await says(server, 'ready');
       for (const customer of [gone, held, late]) {
         await until('asked again', async () => (await ledger(servers[0], customer.id)).json.participants?.some(({ name }) => name === 'archive'));
         assert.equal((await receipt(servers[0], customer.id, 'archive', { status: 'done', rows: 0 })).status, 200);
