@@ -9,22 +9,28 @@ import { after, before, describe, it } from 'node:test';
 
 import { compactVerify, createLocalJWKSet } from 'jose';
 
-import { addCustomer, asAdmin, asUser, assertError, scene } from './lib/customers.js';
+import { dumpText } from './lib/backups.js';
+import { addCustomer, asAdmin, asUser, assertError, env, scene } from './lib/customers.js';
 import { addServices, deleted, due, erased, fillServices, receipt, remove } from './lib/erasure.js';
 import { request } from './lib/http.js';
-import { run } from './lib/reclaim.js';
+import { textOf } from './lib/journal.js';
+import { run, serve } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
 
 const stage = new Stage();
-let db, server, provider;
+let cluster, db, server, provider;
 before(async () => {
-  ({ db, server, provider } = await scene(stage, { settings: { RECLAIM_EXPIRY_INTERVAL: '1s', RECLAIM_PUBLIC_URL: 'https://accounts.example.com' } }));
+  ({ cluster, db, server, provider } = await scene(stage, { settings: { RECLAIM_EXPIRY_INTERVAL: '1s', RECLAIM_PUBLIC_URL: 'https://accounts.example.com' } }));
   await addServices(stage, db, ['contact', 'flow']);
 });
 after(() => stage.end());
 
 const get = (path, headers = {}) => request(server, { path, headers });
 const certificate = (id, headers = asAdmin()) => get(`/v1/customers/${id}/certificate`, headers);
+const isLast = ({ subject }) => /was deleted/.test(subject);
+const lastMail = ({ email }) => until('the last mail', () => provider.mailsTo(email).map((sent) => sent.mail).find(isLast));
+const saltIn = (mail) => mail.text.match(/\b[0-9a-f]{32}\b(?=, which stands)/)[0];
+const linkIn = (mail) => mail.text.match(/https:\/\/accounts\.example\.com(\/v1\/customers\/\S+\?secret=[0-9a-f]{32})/)[1];
 const claimsOf = (jws) => JSON.parse(Buffer.from(jws.split('.')[1], 'base64url'));
 
 /** A deleted customer with its certificate and the number from its last mail. */
@@ -36,7 +42,7 @@ async function certified() {
   const ledger = await erased(server, customer);
   const answer = await certificate(customer.id);
   assert.equal(answer.status, 200, answer.body);
-  const mail = await until('the last mail', () => provider.mailsTo(customer.email).map((sent) => sent.mail).find(({ subject }) => /was deleted/.test(subject)));
+  const mail = await lastMail(customer);
   return { customer, ledger, jws: answer.body, answer, mail };
 }
 
@@ -74,6 +80,63 @@ describe('a certificate', () => {
     for (const personal of [customer.email, customer.name]) assert.ok(!text.includes(personal.toLowerCase()), personal);
   });
 
+  it('lists what was left in place, with the reason, and not among what was erased', async (t) => {
+    const adopted = await cluster.database(t);
+    await adopted.query(`create table public.customer_customers (id uuid primary key, name text not null, email text, status text,
+      level integer not null check (level between 1 and 3), motto text, hobby text)`);
+    const own = await serve(t, { database: adopted, env: { ...env, ...provider.env } });
+    await addServices(t, adopted, ['contact', 'flow']);
+    for (const args of [['cascade', 'disable', 'flow'], ['columns', 'keep', 'customer_customers', 'motto']])
+      assert.equal((await run(t, args, { database: adopted })).code, 0, args.join(' '));
+    const customer = { id: randomUUID(), name: 'Someone', email: 'someone@customers.example.com' };
+    await adopted.query(`insert into public.customer_customers (id, name, email, level, motto, hobby) values ($1, $2, $3, 2, 'Carpe diem', 'chess')`, Object.values(customer));
+    await fillServices(adopted, customer, 3, ['contact', 'flow']);
+    assert.equal((await remove(own, customer.id)).status, 200);
+    await erased(own, customer);
+    const claims = claimsOf((await request(own, { path: `/v1/customers/${customer.id}/certificate`, headers: asAdmin() })).body);
+    const { reason } = claims.kept.find(({ name }) => name === 'public.customer_customers.level');
+    assert.match(reason, /check constraint/);
+    assert.deepEqual(claims.kept, [
+      { name: 'flow', kind: 'table', reason: 'the participant is disabled' },
+      { name: 'public.customer_customers.level', kind: 'column', reason, rows: 1 },
+      { name: 'public.customer_customers.motto', kind: 'column', reason: 'by decision', rows: 1 },
+    ]);
+    assert.deepEqual(claims.participants.map(({ name, status, rows }) => [name, status, rows]), [['contact', 'done', 3]]);
+    assert.deepEqual(await adopted.query('select level, motto, hobby from public.customer_customers'), [{ level: 2, motto: 'Carpe diem', hobby: null }]);
+    assert.equal((await adopted.query('select from public.service_flow where tm_delete is null')).length, 3);
+  });
+
+  it('is about an address whose salt stands in the last mail alone, as does the secret of the link', async () => {
+    const customer = await addCustomer(db);
+    provider.answer({ status: 500 });
+    assert.equal((await remove(server, customer.id)).status, 200);
+    const waiting = await until('a try', () => provider.attempts.map(({ mail }) => mail).find((mail) => mail.to === customer.email && isLast(mail)));
+    const secrets = [saltIn(waiting), linkIn(waiting).slice(-32)];
+    const forms = secrets.flatMap((text) => {
+      const bytes = Buffer.from(text, 'hex');
+      return [text, text.toUpperCase(), Buffer.from(text).toString('hex'), ...['base64', 'base64url'].map((form) => bytes.toString(form).replace(/=+$/, ''))];
+    });
+    const hashOf = (bytes) => createHash('sha256').update(bytes).digest('hex');
+    /** Nowhere in the database or in the journal, in which their hashes are found. */
+    async function assertNowhere() {
+      for (const [place, text] of [['the dump', await dumpText(db)], ['the journal', textOf(server.directory)]]) {
+        for (const form of forms) assert.ok(!text.includes(form), `${form} in ${place}`);
+        assert.ok(text.includes(hashOf(secrets[1])), `the search finds the hash of the secret in ${place}`);
+        assert.ok(text.includes(hashOf(Buffer.concat([Buffer.from(secrets[0], 'hex'), Buffer.from(customer.email)]))), `and that of the address in ${place}`);
+      }
+    }
+    await erased(server, customer);
+    assert.equal((await db.query(`select from reclaim.work_items where kind = 'mail' and payload::text like '%' || $1 || '%'`, [customer.id])).length, 1, 'the mail waits');
+    await assertNowhere();
+    provider.answer();
+    assert.deepEqual(await lastMail(customer), waiting);
+    await until('no work about it', async () => (await db.query(`select from reclaim.work_items where kind = 'mail'`)).length === 0);
+    await assertNowhere();
+    const logged = JSON.stringify(server.lines);
+    for (const form of forms) assert.ok(!logged.includes(form), `${form} in the log`);
+    assert.equal((await get(linkIn(waiting))).status, 200);
+  });
+
   it('is verified by jose with the published key set', async () => {
     const { jws } = await certified();
     const { payload, protectedHeader } = await compactVerify(jws, createLocalJWKSet(JSON.parse((await keySet()).body)));
@@ -92,7 +155,7 @@ describe('a certificate', () => {
     assert.match(done.stdout, /contact: 3 rows, .*erased by Reclaim itself/);
     assert.match(done.stdout, /Not covered:\n {2}backups until 2/);
     assert.match(done.stdout, /Not proved:/);
-    const salt = mail.text.match(/\b[0-9a-f]{32}\b(?=, which stands)/)[0];
+    const salt = saltIn(mail);
     const hash = createHash('sha256').update(Buffer.from(salt, 'hex')).update(customer.email.toLowerCase()).digest('hex');
     assert.equal(claimsOf(jws).address.hash, hash);
     const own = await verify(jws, keys, '--address', customer.email, '--salt', salt);
@@ -137,8 +200,8 @@ describe('a certificate', () => {
     assertError(await certificate(randomUUID()), 404, 'CUSTOMER_NOT_FOUND');
     assert.equal((await remove(server, customer.id)).status, 200);
     assertError(await certificate(customer.id), 404, 'NOT_COMPLETE');
-    const mail = await until('the last mail', () => provider.mailsTo(customer.email).map((sent) => sent.mail).find(({ subject }) => /was deleted/.test(subject)));
-    const link = mail.text.match(/https:\/\/accounts\.example\.com(\/v1\/customers\/\S+\?secret=[0-9a-f]{32})/)[1];
+    const mail = await lastMail(customer);
+    const link = linkIn(mail);
     assertError(await get(link), 404, 'NOT_COMPLETE');
     assertError(await get(link.replace(/.$/, (last) => (last === '0' ? '1' : '0'))), 404, 'CERTIFICATE_NOT_FOUND');
     assert.equal((await receipt(server, customer.id, 'archive', { rows: 7 })).status, 200);
@@ -156,7 +219,7 @@ describe('a certificate', () => {
 
   it('is for programs by the link of the last mail, and a page for browsers, which passes the secret on to no other', async () => {
     const { customer, jws, mail } = await certified();
-    const link = mail.text.match(/https:\/\/accounts\.example\.com(\/v1\/customers\/\S+\?secret=[0-9a-f]{32})/)[1];
+    const link = linkIn(mail);
     const secret = link.slice(-32);
     for (const accept of [undefined, '*/*', 'application/jose', 'application/jose, text/html;q=0.9', 'text/html;q=0.5, */*']) {
       const answer = await get(link, accept ? { Accept: accept } : {});
@@ -183,7 +246,7 @@ describe('a certificate', () => {
     const customer = await addCustomer(db);
     assert.equal((await remove(server, customer.id)).status, 200);
     assert.equal((await receipt(server, customer.id, 'archive', { status: 'failed', error: 'disk 7 of host attic is full' })).status, 200);
-    const mail = await until('the last mail', () => provider.mailsTo(customer.email).map((sent) => sent.mail).find(({ subject }) => /was deleted/.test(subject)));
+    const mail = await lastMail(customer);
     const secret = mail.text.match(/\?secret=([0-9a-f]{32})/)[1];
     await until('the tables done', async () =>
       (await get(`/v1/customers/${customer.id}/erasure`, asAdmin())).json.participants.every(({ name, status }) => name === 'archive' || status === 'done'));

@@ -2,9 +2,10 @@
 // the log, which restores to a point in time. Each is { take(), restore() }; the database may be changed in between.
 
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { execFile, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import { promisify } from 'node:util';
 
 import { temporaryDirectory } from './place.js';
 import { asPostgres, binaries, Cluster } from './postgres.js';
@@ -20,6 +21,10 @@ const folderOfPostgres = (scope) => {
   if (asPostgres.uid !== undefined) fs.chownSync(folder, asPostgres.uid, asPostgres.gid);
   return folder;
 };
+
+/** What pg_dump prints of a database. */
+export const dumpText = async (database, ...args) =>
+  (await promisify(execFile)(path.join(binaries, 'pg_dump'), [...args, '--dbname', database.url], { maxBuffer: 1 << 30 })).stdout;
 
 /** pg_dump, restored into a new database of the same name. */
 export function dumpOf(scope, database) {

@@ -1,23 +1,17 @@
 // After a complete erasure pg_dump shows nothing of the customer but what its ledger lists as kept.
 
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import path from 'node:path';
-import { promisify } from 'node:util';
 
+import { dumpText } from '../../service/lib/backups.js';
 import { ledger } from '../../service/lib/erasure.js';
-import { binaries } from '../../service/lib/postgres.js';
-
-const run = promisify(execFile);
 
 const unquoted = (name) => name.replaceAll('"', '');
 
 /** Rows of data in the dump: [{ table, line, cells }], `cells` being [column, text] in the order of the line. */
 export async function dumped(db) {
-  const { stdout } = await run(path.join(binaries, 'pg_dump'), ['--data-only', '--dbname', db.url], { maxBuffer: 1 << 30 });
   const rows = [];
   let table, columns;
-  for (const line of stdout.split('\n')) {
+  for (const line of (await dumpText(db, '--data-only')).split('\n')) {
     const copy = /^COPY (\S+) \((.*)\) FROM stdin;$/.exec(line);
     if (copy) {
       table = unquoted(copy[1]);
