@@ -4,9 +4,10 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, env, scene } from './lib/customers.js';
-import { addServices, erased, fillServices, remove } from './lib/erasure.js';
+import { addCustomer, asAdmin, assertError, env, scene } from './lib/customers.js';
+import { addServices, erased, fillServices, ledger, metric, remove } from './lib/erasure.js';
 import { Hostile, shuffled } from './lib/hostile.js';
+import { request } from './lib/http.js';
 import { seeded } from './lib/random.js';
 import { run, serve } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
@@ -140,6 +141,43 @@ describe('the sealed log', () => {
     assert.equal(done.code, 1, done.stdout);
     for (const id of ids) assert.match(done.stdout, new RegExp(`inserted: row ${id} of customer_log .* dated back`));
     assert.match(done.stderr, /: 2 findings/);
+  });
+
+  it('completes no erasure while its last head does not fit, says so, and goes on once that is put right', async () => {
+    const database = await copy();
+    const own = await serve(stage, { database, env: { ...env, ...provider.env } });
+    const broken = (value) => until(`reclaim_sealed_log_broken ${value}`, async () => (await metric(own, 'reclaim_sealed_log_broken')) === value);
+    assert.equal(await metric(own, 'reclaim_sealed_log_broken'), 0);
+    const flipped = {
+      frontier: `set_byte(was.frontier, 0, get_byte(was.frontier, 0) # 1)`,
+      jws: `split_part(was.jws, '.', 1) || '.' || translate(split_part(was.jws, '.', 2), 'ABCD', 'DCBA') || '.' || split_part(was.jws, '.', 3)`,
+    };
+    for (const [column, forged] of Object.entries(flipped)) {
+      const session = await database.session(stage, 'hostile');
+      const sealing = 'select pg_advisory_xact_lock(1919247212, 7)'; // sql/functions/erasure/journal_lose.sql: no head is added meanwhile
+      await session.query(`begin; ${sealing}`);
+      const { rows: [head] } = await session.query(`update reclaim.sealed_heads h set ${column} = ${forged} from reclaim.sealed_heads was
+        where h.size = was.size and h.size = (select max(size) from reclaim.sealed_heads) returning h.size, was.${column} as genuine, h.${column} as forged`);
+      assert.notDeepEqual(head.forged, head.genuine);
+      await session.query('commit');
+      const customer = await addCustomer(database);
+      await fillServices(database, customer, 2, ['contact', 'flow']);
+      assert.equal((await remove(own, customer.id)).status, 200);
+      await broken(1);
+      await until('its last receipt', async () => (await database.query('select from reclaim.erasures where customer_id = $1 and settled_at is not null', [customer.id])).length);
+      await broken(1); // and it stays so
+      assert.notEqual((await ledger(own, customer.id)).json.status, 'complete', column);
+      assertError(await request(own, { path: `/v1/customers/${customer.id}/certificate`, headers: asAdmin() }), 404, 'NOT_COMPLETE');
+      assert.equal((await database.query('select max(size) as size from reclaim.sealed_heads'))[0].size, head.size, 'nothing is built on it');
+      assert.ok(own.lines.some(({ event }) => /the sealed log does not fit its last signed head/.test(event)));
+      await database.query(`update reclaim.sealed_heads set ${column} = $2 where size = $1`, [head.size, head.genuine]);
+      await erased(own, customer);
+      await broken(0);
+    }
+    await own.withoutConnections();
+    await own.stop();
+    const done = await verify(database);
+    assert.equal(done.code, 0, done.stdout + done.stderr);
   });
 
   it('accuses nobody of what retention and deletions do to an installation that is older than its sealed log', async () => {
