@@ -11,7 +11,7 @@ import { dumpOf } from './lib/backups.js';
 import { addCustomer, env, freeze, recover } from './lib/customers.js';
 import { addServices, erased, fillServices, ledger, remove, statusOf } from './lib/erasure.js';
 import { ops } from './lib/http.js';
-import { filesOf, folderOf, readyz, saidIn, says, textOf } from './lib/journal.js';
+import { dateBack, filesOf, folderOf, linesIn, readyz, saidIn, says, textOf } from './lib/journal.js';
 import { temporaryDirectory } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
@@ -113,6 +113,63 @@ describe('a journal', () => {
     fs.appendFileSync(filesOf(scene.homes[0]).at(-1), '{"v":1,"kind":"era');
     servers = [await scene.start(0)];
     assert.equal((await scene.run(['journal', 'verify'])).code, 0);
+  });
+});
+
+describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
+  let scene, ages;
+  const dayMs = 86_400_000;
+  /** Has the journal looked at now, not in a minute: a lost connection could mean another database. */
+  const loseConnections = () => scene.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'reclaim'`);
+  const customersIn = (lines) => lines.map((line) => JSON.parse(line.split('\t')[0])).filter(({ kind }) => kind === 'erasure').map(({ customer }) => customer);
+  const inDatabase = async () => customersIn((await linesOf(scene.db)).split('\n').slice(0, -1));
+
+  /** 35 days, which is what backups are kept by default, have passed since one file was last written to, but not a day more since all of its lines. */
+  before(async () => {
+    scene = await prepare();
+    const server = await scene.start();
+    ages = new Map();
+    for (const days of [36.5, 35.2, 34.5, 0]) ages.set((await erase(scene.db, server)).id, days);
+    await server.withoutConnections();
+    await server.stop();
+    let days;
+    const lines = await dateBack(scene.db, ({ customer }) => (days = ages.get(customer) ?? days ?? 36.5));
+    const daysOf = (line) => (Date.now() / 1000 - JSON.parse(line.split('\t')[0]).at) / 86_400;
+    for (const file of filesOf(scene.homes[0])) fs.rmSync(file);
+    for (const [n, [from, to]] of [[100, 35], [35, 34], [34, -1]].entries()) {
+      const file = path.join(folderOf(scene.homes[0]), `0000000${n + 1}.jsonl`);
+      const own = lines.filter((line) => daysOf(line) < from && daysOf(line) >= to);
+      fs.writeFileSync(file, own.map((line) => `${line}\n`).join(''));
+      const written = new Date(Date.now() - Math.min(...own.map(daysOf)) * dayMs);
+      fs.utimesSync(file, written, written);
+    }
+    assert.equal((await scene.run(['journal', 'verify'])).code, 0);
+    fs.cpSync(folderOf(scene.homes[0]), folderOf(scene.homes[1]), { recursive: true, preserveTimestamps: true }); // of an instance that does not run
+  });
+
+  it('loses what is older, in its files and in the database', async () => {
+    const server = await scene.start();
+    const [oldest, old, ...others] = ages.keys();
+    await until('removed from the database', async () => !(await inDatabase()).includes(oldest));
+    assert.deepEqual(await inDatabase(), [old, ...others], 'which keeps a day more: files are removed as a whole');
+    await loseConnections();
+    await until('a file removed', () => filesOf(scene.homes[0]).length === 2);
+    assert.deepEqual(customersIn(linesIn(scene.homes[0])), others);
+    assert.equal((await scene.run(['journal', 'verify'])).code, 0);
+    await server.withoutConnections();
+    await server.stop();
+  });
+
+  it('misses nothing of it afterwards, at that start and at the next, nor where a journal still has it', async () => {
+    for (const n of [1, 0, 0]) {
+      const server = await scene.start(n);
+      assert.equal(await readyz(server), 'ready');
+      ages.set((await erase(scene.db, server)).id, 0);
+      assert.equal((await scene.db.query('select restored_at from reclaim.installation'))[0].restored_at, null);
+      await server.withoutConnections();
+      await server.stop();
+      for (const id of [...ages.keys()].slice(2)) assert.ok(customersIn(linesIn(scene.homes[n])).includes(id));
+    }
   });
 });
 
