@@ -171,6 +171,15 @@ describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
       for (const id of [...ages.keys()].slice(2)) assert.ok(customersIn(linesIn(scene.homes[n])).includes(id));
     }
   });
+
+  it('is as sound afterwards as before, without what was removed', async () => {
+    const verified = await scene.run(['journal', 'verify']);
+    assert.equal(verified.code, 0, verified.stderr);
+    assert.deepEqual(customersIn(linesIn(scene.homes[0])), [...ages.keys()].slice(2));
+    const compared = await scene.run(['replay-erasures']);
+    assert.equal(compared.code, 0, compared.stderr);
+    assert.match(compared.stdout, /nothing to replay/);
+  });
 });
 
 describe('a start is refused, with the place,', () => {
