@@ -15,6 +15,7 @@ import { temporaryDirectory } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
+import { stopBefore } from './lib/stops.js';
 
 const stage = new Stage();
 let cluster, db;
@@ -23,8 +24,6 @@ before(async () => {
   db = await cluster.database(stage);
   assert.equal((await run(stage, ['migrate'], { database: db })).code, 0);
   await addServices(stage, db, ['contact', 'flow']);
-  await db.query(`create function public.stop_here() returns trigger language plpgsql as $$ begin
-    perform pg_advisory_xact_lock_shared(4712, 1); return new; end $$`);
 });
 after(() => stage.end());
 
@@ -45,26 +44,6 @@ async function assertInvariants(home) {
     const { log } = JSON.parse(Buffer.from(jws.split('.')[1], 'base64url'));
     assert.ok(heads.has(log.size), `complete, and the head of size ${log.size} is not in the journal`);
   }
-}
-
-/** Stops whatever is about to do this, until the returned function is called. */
-async function stopBefore(what) {
-  const holder = await db.session(stage, 'stop');
-  await holder.query('select pg_advisory_lock(4712, 1)');
-  await db.query(`create trigger zz_stop before ${what} execute function public.stop_here()`);
-  return {
-    reached: () => until('stopped', async () =>
-      (await db.query(`select a.pid from pg_locks l join pg_stat_activity a using (pid) where l.locktype = 'advisory' and l.classid = 4712 and not l.granted`)).length > 0),
-    terminate: () => db.query(`select pg_terminate_backend(l.pid) from pg_locks l where l.locktype = 'advisory' and l.classid = 4712 and not l.granted`),
-    async lift() {
-      await holder.query('select pg_advisory_unlock(4712, 1)');
-      await holder.end();
-      await until('the trigger dropped', async () => {
-        await db.query(`set lock_timeout = '200ms'; drop trigger zz_stop on ${what.match(/ on (\S+)/)[1]}`);
-        return true;
-      });
-    },
-  };
 }
 
 /** Keeps the server from the journal's files: what it has committed is not written. */
@@ -114,7 +93,7 @@ describe('killed', () => {
     for (const commits of [true, false])
       it(`${name}, and the transaction ${commits ? 'goes on' : 'is rolled back'}`, async () => {
         const scene = await begin();
-        const stop = await stopBefore(what);
+        const stop = await stopBefore(stage, db, what);
         const customer = await removed(scene.server);
         await stop.reached();
         await assertInvariants(scene.home);
@@ -126,7 +105,7 @@ describe('killed', () => {
 
   it('after the line is committed and before it is in the journal', async () => {
     const scene = await begin();
-    const stop = await stopBefore(steps['before the line is written']);
+    const stop = await stopBefore(stage, db, steps['before the line is written']);
     const customer = await removed(scene.server);
     await stop.reached();
     const letGo = await stopAtFiles(scene.home);
@@ -141,7 +120,7 @@ describe('killed', () => {
 
   it('after the certificate is committed and before its head is in the journal', async () => {
     const scene = await begin();
-    const stop = await stopBefore(steps['before the certificate is stored']);
+    const stop = await stopBefore(stage, db, steps['before the certificate is stored']);
     const customer = await removed(scene.server);
     await stop.reached();
     const letGo = await stopAtFiles(scene.home);
