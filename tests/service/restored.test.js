@@ -1,0 +1,354 @@
+// What a server leaves alone while its database is a restored one, and the replay of erasures: with an export or a folder elsewhere, with
+// a customer that cannot be deleted, and killed at any step.
+// takes long
+
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, before, describe, it } from 'node:test';
+
+import { dumpOf } from './lib/backups.js';
+import { chargesOf, subscribe } from './lib/billing.js';
+import { change } from './lib/changes.js';
+import { assertRefused, assertSent, contracts, requestCode, validate } from './lib/cleanup.js';
+import { addBillingAccount, addCustomer, addKey, asAdmin, asKey, assertError, bearer, canaryPassword, env, freeze, login } from './lib/customers.js';
+import { addServices, deleted, erased, fillServices, frozenSince, ledger, metric, remove, statusOf } from './lib/erasure.js';
+import { FakeProvider } from './lib/fake-provider.js';
+import { gate } from './lib/gate.js';
+import { request } from './lib/http.js';
+import { folderOf, readyz, says } from './lib/journal.js';
+import { addUser } from './lib/people.js';
+import { temporaryDirectory } from './lib/place.js';
+import { Cluster } from './lib/postgres.js';
+import { Broker, Subscriber } from './lib/rabbitmq.js';
+import { run, serve } from './lib/reclaim.js';
+import { Stage, until } from './lib/stage.js';
+import { stopBefore } from './lib/stops.js';
+
+const stage = new Stage();
+let cluster, broker;
+before(async () => {
+  [cluster, broker] = await Promise.all([Cluster.create(stage), Broker.start(stage)]);
+});
+after(() => stage.end());
+
+/** A database and a mail provider; servers and commands have the journal of the first of `homes`, unless another is named. */
+async function prepare({ settings = {}, adopt } = {}) {
+  const db = await cluster.database(stage);
+  if (adopt) await db.query(adopt);
+  const provider = await FakeProvider.start(stage, 'resend');
+  const home = temporaryDirectory(stage);
+  const common = { ...env, ...provider.env, RECLAIM_EXPIRY_INTERVAL: '1s', ...settings };
+  return {
+    db, provider, home,
+    elsewhere: () => temporaryDirectory(stage),
+    start: ({ wait = 'ready', directory = home, ...more } = {}) => serve(stage, { database: db, env: common, directory, wait, ...more }),
+    run: (args, directory = home) => run(stage, args, { database: db, env: provider.env, directory }),
+  };
+}
+
+async function stop(server) {
+  await server.withoutConnections();
+  await server.stop();
+}
+
+async function erase(db, server) {
+  const customer = await addCustomer(db);
+  await fillServices(db, customer, 2, ['contact']);
+  assert.equal((await remove(server, customer.id)).status, 200);
+  await erased(server, customer);
+  return customer;
+}
+
+describe('while the database is restored', () => {
+  let scene, db, provider, server, backup, all, events, mails, gone, due, reminded, waiting, unpublished, account;
+  /** Since the restore. */
+  const subjectsTo = ({ email }) => provider.delivered.slice(mails).filter(({ mail }) => mail.to === email).map(({ mail }) => mail.subject);
+  /** As often as that the leader has looked for what is due; expiry, reminders and mails are looked for as often at least. */
+  const passes = (count) => until(`${count} passes`, async () => (await metric(server, 'reclaim_leader_duties_total', { duty: 'subscriptions', outcome: 'done' })) >= count);
+
+  /** Brings the backup back, with work that has become due since. */
+  async function restore() {
+    await backup.restore();
+    await frozenSince(db, due);
+    await frozenSince(db, reminded, '29 days 1 hour');
+    await db.query(`update reclaim.billing_subscriptions set next_charge_at = clock_timestamp() - interval '1 hour', attempt_at = clock_timestamp() - interval '1 hour'`);
+    await db.query(`update reclaim.work_items set due_at = clock_timestamp() - interval '1 hour', leased_until = null, leased_by = null`);
+    provider.answer();
+    events = all.events.length;
+    mails = provider.delivered.length;
+  }
+
+  async function assertNothingDone() {
+    assert.equal(await statusOf(db, due), 'frozen');
+    assert.deepEqual(await chargesOf(db, account), []);
+    assert.deepEqual(provider.delivered.slice(mails).map(({ mail }) => mail.subject), []);
+    assert.equal((await db.query('select from reclaim.event_outbox where customer_id = $1 and published_at is null', [unpublished.id])).length, 1);
+    assert.equal(all.events.length, events);
+    assert.equal(await statusOf(db, gone), 'active', 'the backup brought it back');
+  }
+
+  before(async () => {
+    scene = await prepare({ settings: { RECLAIM_AMQP_URL: broker.url() } });
+    ({ db, provider } = scene);
+    all = await Subscriber.start(stage, broker);
+    server = await scene.start();
+    await addServices(stage, db, ['contact']);
+    const payer = await addCustomer(db);
+    [gone, due, reminded, waiting, unpublished] = [await addCustomer(db), await addCustomer(db), await addCustomer(db), await addCustomer(db), await addCustomer(db)];
+    account = await addBillingAccount(db, payer);
+    const subscribed = await subscribe(server, { billing_account_id: account.id, amount_micros: 10, period: '1d', reference: 'plan', first_charge_at: '2999-01-01T00:00:00Z' });
+    assert.equal(subscribed.status, 201, subscribed.body);
+    for (const customer of [due, reminded, waiting]) assert.equal((await freeze(server, customer.id)).status, 200);
+    for (const { email } of [due, reminded, waiting]) await provider.mailTo(email);
+    provider.answer({ status: 500 });
+    await frozenSince(db, waiting, '29 days 1 hour');
+    await until('a reminder in vain', () => provider.attempts.some(({ mail, delivered }) => mail.to === waiting.email && !delivered));
+    await until('all events published', async () => (await db.query('select from reclaim.event_outbox where published_at is null')).length === 0);
+    await stop(server);
+    await change(db, unpublished.id);
+    const templates = await db.query(`select payload ->> 'template' as name from reclaim.work_items where kind = 'mail' order by id`);
+    assert.deepEqual(templates.map(({ name }) => name), ['customer-reminder', 'customer-frozen']);
+    backup = dumpOf(stage, db);
+    await backup.take();
+
+    server = await scene.start();
+    assert.equal((await remove(server, gone.id)).status, 200);
+    await erased(server, gone);
+    await until('all events published', async () => (await db.query('select from reclaim.event_outbox where published_at is null')).length === 0);
+    await stop(server);
+    await restore();
+    server = await scene.start({ wait: 'listening' });
+    await says(server, 'restored');
+  });
+
+  it('nobody is deleted, charged, reminded or mailed, and no event is published', async () => {
+    await passes(3);
+    await assertNothingDone();
+  });
+
+  it('/metrics says so', async () => {
+    assert.equal(await metric(server, 'reclaim_restored'), 1);
+  });
+
+  it('the replay drops mails that were waiting at the backup, and lets all other work go on', async () => {
+    const done = await scene.run(['replay-erasures']);
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /Erased again: 1 customer that/);
+    assert.match(done.stdout, /Dropped: 2 waiting mails\./);
+    await says(server, 'ready');
+    assert.equal(await metric(server, 'reclaim_restored'), 0);
+    await deleted(db, due);
+    for (const customer of [gone, due]) await erased(server, customer);
+    await until('charged', async () => (await chargesOf(db, account)).length === 1);
+    await until('reminded', () => subjectsTo(reminded).some((subject) => /soon be gone/.test(subject)));
+    await until('the event published', () => all.events.slice(events).some(({ event }) => event.subject === unpublished.id));
+    await until('the last mail', () => subjectsTo(due).some((subject) => /was deleted/.test(subject)));
+    await until('no work left', async () => (await db.query('select from reclaim.work_items')).length === 0);
+    for (const customer of [waiting, unpublished, gone]) assert.deepEqual(subjectsTo(customer), []);
+  });
+});
+
+describe('a machine without a journal', () => {
+  let scene, db, backup, server, key, session, gone, exported, folder;
+  const own = {};
+  const signIn = (body) => request(server, { method: 'POST', path: '/auth/login', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
+
+  before(async () => {
+    scene = await prepare();
+    ({ db } = scene);
+    const { provider } = scene;
+    server = await scene.start();
+    await addServices(stage, db, ['contact']);
+    gone = await addCustomer(db);
+    own.stays = await addCustomer(db);
+    own.coded = (await addCustomer(db, { sso: true })).user;
+    own.orphan = await addUser(db);
+    key = await addKey(stage, db, own.stays);
+    session = (await login(server, own.stays.user.email, canaryPassword)).json.token;
+    assert.equal((await request(server, { method: 'POST', path: '/auth/code', body: JSON.stringify({ email: own.coded.email }) })).status, 202);
+    assertSent(await requestCode(server, own.orphan.email), 'cleanup-v1');
+    for (const user of [own.coded, own.orphan]) user.code = (await provider.mailTo(user.email)).code;
+    await until('no mail waiting', async () => (await db.query('select from reclaim.work_items')).length === 0);
+    await stop(server);
+    backup = dumpOf(stage, db);
+    await backup.take();
+    server = await scene.start();
+    assert.equal((await gate(server, bearer(session))).status, 200);
+    assert.equal((await gate(server, asKey(key))).status, 200);
+    assert.equal((await remove(server, gone.id)).status, 200);
+    await erased(server, gone);
+    await stop(server);
+    exported = path.join(scene.home, 'exported.jsonl');
+    assert.equal((await scene.run(['journal', 'export', exported])).code, 0);
+    folder = path.join(scene.elsewhere(), 'copy');
+    fs.cpSync(folderOf(scene.home), folder, { recursive: true });
+  });
+
+  it('imports an export, which says what the database lacked, and every server then says that it was restored', async () => {
+    await backup.restore();
+    const home = scene.elsewhere();
+    server = await scene.start({ directory: home });
+    const done = await scene.run(['journal', 'import', exported], home);
+    assert.equal(done.code, 0, done.stderr);
+    const [{ lost }] = await db.query('select count(*) as lost from reclaim.journal_lines where lost');
+    assert.ok(Number(lost) > 1);
+    assert.match(done.stdout, new RegExp(`^${lost} lines that the database lacked: it was restored from a backup`));
+    await says(server, 'restored');
+    assert.equal((await gate(server, bearer(session))).status, 200, 'all others are served');
+    assertError(await remove(server, own.stays.id), 503, 'RESTORED');
+    const again = await scene.run(['journal', 'import', exported], home);
+    assert.equal(again.code, 0, again.stderr);
+    assert.match(again.stdout, /has every line/);
+    assert.equal(await readyz(server), 'restored');
+    await stop(server);
+  });
+
+  it('replays from an export: codes, sessions and API keys have ended, and the customer is erased', async () => {
+    await backup.restore();
+    const home = scene.elsewhere();
+    const done = await scene.run(['replay-erasures', '--journal', exported], home);
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /Erased again: 1 customer that the backup had brought back; 0 that it did not have\./);
+    assert.match(done.stdout, /Ended: 2 codes, 1 session, 1 API key\. Dropped: 0 waiting mails\./);
+    server = await scene.start({ directory: home });
+    await erased(server, gone);
+    assert.equal((await gate(server, bearer(session))).status, 401);
+    assert.equal((await gate(server, asKey(key))).status, 401);
+    assertError(await signIn({ email: own.coded.email, code: own.coded.code }), 401, 'INVALID_CREDENTIALS');
+    assertRefused(await validate(server, own.orphan.email, own.orphan.code), 'cleanup-v1', contracts['cleanup-v1'].gone);
+    assert.equal((await db.query('select from auth.users where id = $1', [own.orphan.id])).length, 1);
+    const verified = await scene.run(['journal', 'verify'], home);
+    assert.equal(verified.code, 0, verified.stderr);
+    assert.match(verified.stdout, /1 restore\./);
+    await stop(server);
+  });
+
+  it('replays from a folder, and with --keep-keys API keys work on, while all else has ended', async () => {
+    await backup.restore();
+    const home = scene.elsewhere();
+    const before = fs.readdirSync(folder).map((name) => fs.readFileSync(path.join(folder, name), 'utf8'));
+    const done = await scene.run(['replay-erasures', '--journal', folder, '--keep-keys'], home);
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /Ended: 2 codes, 1 session, 0 API keys\./);
+    assert.deepEqual(fs.readdirSync(folder).map((name) => fs.readFileSync(path.join(folder, name), 'utf8')), before, 'the copy is only read');
+    server = await scene.start({ directory: home });
+    await erased(server, gone);
+    assert.equal((await gate(server, asKey(key))).status, 200);
+    assert.equal((await gate(server, bearer(session))).status, 401);
+    await stop(server);
+  });
+});
+
+describe('a replay', () => {
+  let scene, db, backup, server, customers;
+  const protect = ({ id }) => db.query('insert into public.protected values ($1)', [id]);
+  const again = () => scene.run(['replay-erasures']);
+  const statuses = () => Promise.all(customers.map((customer) => statusOf(db, customer)));
+  const count = async (what, values) => Number((await db.query(`select count(*) as count from ${what}`, values))[0].count);
+
+  async function restore() {
+    if (server) await stop(server);
+    await backup.restore();
+    server = await scene.start({ wait: 'listening' });
+    await says(server, 'restored');
+  }
+
+  /** Whatever it went through: each customer was erased again once, and one line ends it. */
+  async function assertTotals() {
+    assert.deepEqual(await statuses(), customers.map(() => 'deleted'));
+    await says(server, 'ready');
+    for (const customer of customers) {
+      await erased(server, customer);
+      assert.equal(await count(`reclaim.event_outbox where type = 'customer_deleted' and customer_id = $1`, [customer.id]), 1);
+      assert.equal(await count(`reclaim.customer_log where action = 'replay' and customer_id = $1`, [customer.id]), 1);
+      assert.equal((await ledger(server, customer.id)).json.participants.find(({ name }) => name === 'contact').rows, 2);
+    }
+    assert.equal(await count('reclaim.journal_lines where lost'), 0);
+    assert.equal(await count(`reclaim.journal_lines where kind = 'restore' and not imported`), 1);
+    assert.equal(await count('reclaim.erased_before'), 0);
+    assert.deepEqual(scene.provider.delivered.filter(({ mail }) => /was deleted/.test(mail.subject)).length, customers.length, 'nobody is mailed a second time');
+    for (const check of [['journal', 'verify'], ['audit', 'verify']]) {
+      const done = await scene.run(check);
+      assert.equal(done.code, 0, done.stdout + done.stderr);
+    }
+  }
+
+  before(async () => {
+    scene = await prepare({
+      adopt: `create table public.customer_customers (id uuid primary key, name text, email text, phone_number text, status text);
+        create table public.protected (id uuid);
+        create function public.protect() returns trigger language plpgsql as $$ begin
+          if exists (select from public.protected p where p.id = old.id) then raise exception 'this one stays'; end if; return new; end $$;
+        create trigger protect before update on public.customer_customers for each row execute function public.protect()`,
+    });
+    ({ db } = scene);
+    server = await scene.start();
+    await addServices(stage, db, ['contact']);
+    customers = [];
+    for (let n = 0; n < 4; n++) {
+      customers.push(await addCustomer(db));
+      await fillServices(db, customers[n], 2, ['contact']);
+    }
+    backup = dumpOf(stage, db);
+    await backup.take();
+    for (const customer of customers) {
+      assert.equal((await remove(server, customer.id)).status, 200);
+      await erased(server, customer);
+    }
+    await until('mails sent', async () => (await count('reclaim.work_items')) === 0);
+  });
+
+  it('names a customer that cannot be deleted, erases the others, and finishes once that is mended', async () => {
+    await restore();
+    await protect(customers[1]);
+    const done = await again();
+    assert.equal(done.code, 1);
+    assert.match(done.stderr, new RegExp(`1 erasure could not be replayed, the first of customer ${customers[1].id} \\(SQLSTATE P0001\\)`));
+    assert.match(done.stdout, /Erased again: 3 customers /);
+    assert.deepEqual(await statuses(), ['deleted', 'active', 'deleted', 'deleted']);
+    assert.equal(await readyz(server), 'restored');
+    assertError(await remove(server, customers[1].id), 503, 'RESTORED');
+    assert.equal((await again()).code, 1);
+    await db.query('delete from public.protected');
+    const mended = await again();
+    assert.equal(mended.code, 0, mended.stderr);
+    assert.match(mended.stdout, /Erased again: 1 customer /);
+    await assertTotals();
+  });
+
+  for (const commits of [false, true])
+    it(`killed between two customers is repeated, and ${commits ? 'what it was at is committed meanwhile' : 'what it was at is rolled back'}`, async () => {
+      await restore();
+      await protect(customers[1]); // so that they go one after the other
+      const stopped = await stopBefore(stage, db, `insert on reclaim.erasures for each row when (new.customer_id = '${customers[2].id}')`);
+      const killed = await scene.start({ command: ['replay-erasures'], wait: 'nothing' });
+      await stopped.reached();
+      await killed.kill9();
+      if (!commits) await stopped.terminate();
+      await stopped.lift();
+      const expected = ['deleted', 'active', commits ? 'deleted' : 'active', 'active'];
+      assert.deepEqual(await statuses(), expected);
+      assert.equal(await readyz(server), 'restored');
+      await db.query('delete from public.protected');
+      const done = await again();
+      assert.equal(done.code, 0, done.stderr);
+      assert.match(done.stdout, new RegExp(`Erased again: ${expected.filter((status) => status === 'active').length} customers `));
+      await assertTotals();
+    });
+
+  for (const commits of [false, true])
+    it(`killed when all are erased and its end ${commits ? 'is' : 'is not'} committed is repeated`, async () => {
+      await restore();
+      const stopped = await stopBefore(stage, db, `insert on reclaim.journal_lines for each row when (new.kind = 'restore')`);
+      const killed = await scene.start({ command: ['replay-erasures'], wait: 'nothing' });
+      await stopped.reached();
+      await killed.kill9();
+      assert.equal(await readyz(server), 'restored');
+      if (!commits) await stopped.terminate();
+      await stopped.lift();
+      const done = await again();
+      assert.equal(done.code, 0, done.stderr);
+      await assertTotals();
+    });
+});
