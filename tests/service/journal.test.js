@@ -3,6 +3,7 @@
 // takes long
 
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -14,8 +15,9 @@ import { ops } from './lib/http.js';
 import { dateBack, filesOf, folderOf, linesIn, readyz, saidIn, says, textOf } from './lib/journal.js';
 import { temporaryDirectory } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
+import { parseMetrics, valueOf } from './lib/prometheus.js';
 import { run, serve } from './lib/reclaim.js';
-import { Stage, until } from './lib/stage.js';
+import { pause, Stage, until } from './lib/stage.js';
 
 const stage = new Stage();
 let cluster;
@@ -308,6 +310,73 @@ describe('a database that was restored', () => {
     assert.equal((await command(['replay-erasures'])).code, 0);
     await says(server, 'ready');
     await erased(server, customer);
+  });
+
+  it('is noticed by a command that deletes, before any server has looked', async () => {
+    const { db, start, run: command } = await prepare();
+    const server = await start();
+    const [customer, other] = [await addCustomer(db), await addCustomer(db)];
+    const backup = dumpOf(stage, db);
+    await backup.take();
+    assert.equal((await remove(server, customer.id)).status, 200);
+    await erased(server, customer);
+    await server.stop();
+    await backup.restore();
+    for (const args of [['delete', other.id], ['expire']]) {
+      const done = await command(args);
+      assert.equal(done.code, 1, args.join(' '));
+      assert.match(done.stderr, /restored from a backup: run reclaim replay-erasures first/);
+    }
+    assert.equal(await statusOf(db, other), 'active');
+  });
+
+  it('is noticed once the journal can be read, whatever other instances have written meanwhile', async () => {
+    const { db, homes, start } = await prepare();
+    const server = await start();
+    const [customer] = [await erase(db, server), await erase(db, server)];
+    const backup = dumpOf(stage, db);
+    await backup.take();
+    await erase(db, server);
+    const [file] = filesOf(homes[0]);
+    const sound = fs.readFileSync(file, 'utf8');
+    fs.writeFileSync(file, sound.replace(customer.id, customer.id.replace(/^./, (digit) => (digit === '0' ? '1' : '0'))));
+    await backup.restore();
+    const failing = async () => valueOf(parseMetrics((await ops(server, '/metrics')).body), 'reclaim_journal_failing');
+    await until('the damage noticed', async () => (await failing()) === 1);
+    const other = await start(1); // whose journal is empty
+    await erase(db, other);
+    await pause(1500); // two looks
+    assert.equal(await failing(), 1);
+    fs.writeFileSync(file, sound + fs.readFileSync(file, 'utf8').slice(sound.length));
+    for (const one of [server, other]) await says(one, 'restored');
+  });
+
+  it('is replayed with what an instance records in the last moment', async () => {
+    const { db, homes, start, run: command } = await prepare();
+    const server = await start();
+    const [first, second] = [await addCustomer(db), await addCustomer(db)];
+    const backup = dumpOf(stage, db);
+    await backup.take();
+    const exported = ['first', 'second'].map((name) => path.join(homes[0], name));
+    for (const [n, customer] of [first, second].entries()) {
+      assert.equal((await remove(server, customer.id)).status, 200);
+      await erased(server, customer);
+      assert.equal((await command(['journal', 'export', exported[n]])).code, 0);
+    }
+    await server.stop();
+    await backup.restore();
+    assert.equal((await command(['journal', 'import', exported[0]], 1)).code, 0);
+    const late = fs.readFileSync(exported[1], 'utf8').slice(fs.readFileSync(exported[0], 'utf8').length).trimEnd().split('\n');
+    const instance = await db.session(stage, 'an instance');
+    await instance.query('begin');
+    await instance.query('select reclaim.journal_lose($1, $2)', [late.map((line) => createHash('sha256').update(line).digest('hex')), late]);
+    const replay = command(['replay-erasures', '--journal', exported[0]], 1);
+    await until('the replay waits', async () => (await db.query(`select from pg_stat_activity where wait_event = 'advisory' and query like '%pg_advisory_xact_lock%'`)).length > 0);
+    await instance.query('commit');
+    const done = await replay;
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /Erased again: 2 customers/);
+    for (const customer of [first, second]) assert.equal(await statusOf(db, customer), 'deleted');
   });
 
   it('is told apart from one whose newest part was removed: the journal lists the heads', async () => {
