@@ -28,21 +28,22 @@ import { stopBefore } from './lib/stops.js';
 const stage = new Stage();
 let cluster, broker;
 before(async () => {
-  [cluster, broker] = await Promise.all([Cluster.create(stage), Broker.start(stage)]);
+  broker = Broker.start(stage); // takes some seconds, in which the first tests run
+  cluster = await Cluster.create(stage);
 });
 after(() => stage.end());
 
 /** A database and a mail provider; servers and commands have the journal of the first of `homes`, unless another is named. */
-async function prepare({ settings = {}, adopt } = {}) {
+async function prepare({ adopt } = {}) {
   const db = await cluster.database(stage);
   if (adopt) await db.query(adopt);
   const provider = await FakeProvider.start(stage, 'resend');
   const home = temporaryDirectory(stage);
-  const common = { ...env, ...provider.env, RECLAIM_EXPIRY_INTERVAL: '1s', ...settings };
+  const common = { ...env, ...provider.env, RECLAIM_EXPIRY_INTERVAL: '1s' };
   return {
     db, provider, home,
     elsewhere: () => temporaryDirectory(stage),
-    start: ({ wait = 'ready', directory = home, ...more } = {}) => serve(stage, { database: db, env: common, directory, wait, ...more }),
+    start: ({ wait = 'ready', directory = home, settings, ...more } = {}) => serve(stage, { database: db, env: { ...common, ...settings }, directory, wait, ...more }),
     run: (args, directory = home) => run(stage, args, { database: db, env: provider.env, directory }),
   };
 }
@@ -59,95 +60,6 @@ async function erase(db, server) {
   await erased(server, customer);
   return customer;
 }
-
-describe('while the database is restored', () => {
-  let scene, db, provider, server, backup, all, events, mails, gone, due, reminded, waiting, unpublished, account;
-  /** Since the restore. */
-  const subjectsTo = ({ email }) => provider.delivered.slice(mails).filter(({ mail }) => mail.to === email).map(({ mail }) => mail.subject);
-  /** As often as that the leader has looked for what is due; expiry, reminders and mails are looked for as often at least. */
-  const passes = (count) => until(`${count} passes`, async () => (await metric(server, 'reclaim_leader_duties_total', { duty: 'subscriptions', outcome: 'done' })) >= count);
-
-  /** Brings the backup back, with work that has become due since. */
-  async function restore() {
-    await backup.restore();
-    await frozenSince(db, due);
-    await frozenSince(db, reminded, '29 days 1 hour');
-    await db.query(`update reclaim.billing_subscriptions set next_charge_at = clock_timestamp() - interval '1 hour', attempt_at = clock_timestamp() - interval '1 hour'`);
-    await db.query(`update reclaim.work_items set due_at = clock_timestamp() - interval '1 hour', leased_until = null, leased_by = null`);
-    provider.answer();
-    events = all.events.length;
-    mails = provider.delivered.length;
-  }
-
-  async function assertNothingDone() {
-    assert.equal(await statusOf(db, due), 'frozen');
-    assert.deepEqual(await chargesOf(db, account), []);
-    assert.deepEqual(provider.delivered.slice(mails).map(({ mail }) => mail.subject), []);
-    assert.equal((await db.query('select from reclaim.event_outbox where customer_id = $1 and published_at is null', [unpublished.id])).length, 1);
-    assert.equal(all.events.length, events);
-    assert.equal(await statusOf(db, gone), 'active', 'the backup brought it back');
-  }
-
-  before(async () => {
-    scene = await prepare({ settings: { RECLAIM_AMQP_URL: broker.url() } });
-    ({ db, provider } = scene);
-    all = await Subscriber.start(stage, broker);
-    server = await scene.start();
-    await addServices(stage, db, ['contact']);
-    const payer = await addCustomer(db);
-    [gone, due, reminded, waiting, unpublished] = [await addCustomer(db), await addCustomer(db), await addCustomer(db), await addCustomer(db), await addCustomer(db)];
-    account = await addBillingAccount(db, payer);
-    const subscribed = await subscribe(server, { billing_account_id: account.id, amount_micros: 10, period: '1d', reference: 'plan', first_charge_at: '2999-01-01T00:00:00Z' });
-    assert.equal(subscribed.status, 201, subscribed.body);
-    for (const customer of [due, reminded, waiting]) assert.equal((await freeze(server, customer.id)).status, 200);
-    for (const { email } of [due, reminded, waiting]) await provider.mailTo(email);
-    provider.answer({ status: 500 });
-    await frozenSince(db, waiting, '29 days 1 hour');
-    await until('a reminder in vain', () => provider.attempts.some(({ mail, delivered }) => mail.to === waiting.email && !delivered));
-    await until('all events published', async () => (await db.query('select from reclaim.event_outbox where published_at is null')).length === 0);
-    await stop(server);
-    await change(db, unpublished.id);
-    const templates = await db.query(`select payload ->> 'template' as name from reclaim.work_items where kind = 'mail' order by id`);
-    assert.deepEqual(templates.map(({ name }) => name), ['customer-reminder', 'customer-frozen']);
-    backup = dumpOf(stage, db);
-    await backup.take();
-
-    server = await scene.start();
-    assert.equal((await remove(server, gone.id)).status, 200);
-    await erased(server, gone);
-    await until('all events published', async () => (await db.query('select from reclaim.event_outbox where published_at is null')).length === 0);
-    await stop(server);
-    await restore();
-    server = await scene.start({ wait: 'listening' });
-    await says(server, 'restored');
-  });
-
-  it('nobody is deleted, charged, reminded or mailed, and no event is published', async () => {
-    await passes(3);
-    await assertNothingDone();
-  });
-
-  it('/metrics says so', async () => {
-    assert.equal(await metric(server, 'reclaim_restored'), 1);
-  });
-
-  it('the replay drops mails that were waiting at the backup, and lets all other work go on', async () => {
-    const done = await scene.run(['replay-erasures']);
-    assert.equal(done.code, 0, done.stderr);
-    assert.match(done.stdout, /Erased again: 1 customer that/);
-    assert.match(done.stdout, /Dropped: 2 waiting mails\./);
-    await says(server, 'ready');
-    assert.equal(await metric(server, 'reclaim_restored'), 0);
-    await deleted(db, due);
-    for (const customer of [gone, due]) await erased(server, customer);
-    await until('charged', async () => (await chargesOf(db, account)).length === 1);
-    await until('reminded', () => subjectsTo(reminded).some((subject) => /soon be gone/.test(subject)));
-    await until('the event published', () => all.events.slice(events).some(({ event }) => event.subject === unpublished.id));
-    await until('the last mail', () => subjectsTo(due).some((subject) => /was deleted/.test(subject)));
-    await until('no work left', async () => (await db.query('select from reclaim.work_items')).length === 0);
-    for (const customer of [waiting, unpublished, gone]) assert.deepEqual(subjectsTo(customer), []);
-  });
-});
 
 describe('a machine without a journal', () => {
   let scene, db, backup, server, key, session, gone, exported, folder;
@@ -351,4 +263,96 @@ describe('a replay', () => {
       assert.equal(done.code, 0, done.stderr);
       await assertTotals();
     });
+});
+
+describe('while the database is restored', () => {
+  let scene, db, provider, server, backup, all, mails, published, gone, due, reminded, waiting, told, account;
+  /** Since the restore. */
+  const subjectsTo = ({ email }) => provider.delivered.slice(mails).filter(({ mail }) => mail.to === email).map(({ mail }) => mail.subject);
+  /** As often as that the leader has looked for what is due; expiry, reminders and mails are looked for as often at least. */
+  const passes = (count) => until(`${count} passes`, async () => (await metric(server, 'reclaim_leader_duties_total', { duty: 'subscriptions', outcome: 'done' })) >= count);
+
+  /** Brings the backup back, with work that has become due since. */
+  async function restore() {
+    await backup.restore();
+    await frozenSince(db, due);
+    await frozenSince(db, reminded, '29 days 1 hour');
+    await db.query(`update reclaim.billing_subscriptions set next_charge_at = clock_timestamp() - interval '1 hour', attempt_at = clock_timestamp() - interval '1 hour'`);
+    await db.query(`update reclaim.work_items set due_at = clock_timestamp() - interval '1 hour', leased_until = null, leased_by = null`);
+    provider.answer();
+    mails = provider.delivered.length;
+    published = all?.events.length ?? 0;
+  }
+
+  async function start() {
+    server = await scene.start({ wait: 'listening', settings: { RECLAIM_AMQP_URL: (await broker).url() } });
+    await says(server, 'restored');
+  }
+
+  async function assertNothingDone() {
+    assert.equal(await statusOf(db, due), 'frozen');
+    assert.deepEqual(await chargesOf(db, account), []);
+    assert.deepEqual(provider.delivered.slice(mails).map(({ mail }) => mail.subject), []);
+    assert.deepEqual(await db.query('select type from reclaim.event_outbox where published_at is not null'), []);
+    assert.deepEqual(all.events.slice(published), []);
+    assert.equal(await statusOf(db, gone), 'active', 'the backup brought it back');
+  }
+
+  before(async () => {
+    scene = await prepare();
+    ({ db, provider } = scene);
+    server = await scene.start();
+    await addServices(stage, db, ['contact']);
+    const payer = await addCustomer(db);
+    [gone, due, reminded, waiting, told] = [await addCustomer(db), await addCustomer(db), await addCustomer(db), await addCustomer(db), await addCustomer(db)];
+    account = await addBillingAccount(db, payer);
+    const subscribed = await subscribe(server, { billing_account_id: account.id, amount_micros: 10, period: '1d', reference: 'plan', first_charge_at: '2999-01-01T00:00:00Z' });
+    assert.equal(subscribed.status, 201, subscribed.body);
+    for (const customer of [due, reminded, waiting]) assert.equal((await freeze(server, customer.id)).status, 200);
+    for (const { email } of [due, reminded, waiting]) await provider.mailTo(email);
+    provider.answer({ status: 500 });
+    await frozenSince(db, waiting, '29 days 1 hour');
+    await until('a reminder in vain', () => provider.attempts.some(({ mail, delivered }) => mail.to === waiting.email && !delivered));
+    await server.kill9(); // stopped, it would wait for the mail
+    await change(db, told.id);
+    const templates = await db.query(`select payload ->> 'template' as name from reclaim.work_items where kind = 'mail' order by id`);
+    assert.deepEqual(templates.map(({ name }) => name), ['customer-reminder', 'customer-frozen']);
+    backup = dumpOf(stage, db);
+    await backup.take();
+
+    server = await scene.start();
+    assert.equal((await remove(server, gone.id)).status, 200);
+    await erased(server, gone);
+    await server.kill9();
+    await restore();
+    all = await Subscriber.start(stage, await broker);
+    await start();
+  });
+
+  it('nobody is deleted, charged, reminded or mailed, and no event is published', async () => {
+    await passes(3);
+    await assertNothingDone();
+  });
+
+  it('/metrics says so', async () => {
+    assert.equal(await metric(server, 'reclaim_restored'), 1);
+  });
+
+  it('the replay drops mails that were waiting at the backup, and lets all other work go on', async () => {
+    const done = await scene.run(['replay-erasures']);
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /Erased again: 1 customer that/);
+    assert.match(done.stdout, /Dropped: 2 waiting mails\./);
+    await says(server, 'ready');
+    assert.equal(await metric(server, 'reclaim_restored'), 0);
+    await deleted(db, due);
+    for (const customer of [gone, due]) await erased(server, customer);
+    await until('charged', async () => (await chargesOf(db, account)).length === 1);
+    await until('reminded', () => subjectsTo(reminded).some((subject) => /soon be gone/.test(subject)));
+    await until('all events published', async () => (await db.query('select from reclaim.event_outbox where published_at is null')).length === 0);
+    for (const customer of [due, reminded, waiting, told]) await until('its event', () => all.of(customer.id).some(({ type }) => type === 'customer_frozen'));
+    await until('the last mail', () => subjectsTo(due).some((subject) => /was deleted/.test(subject)));
+    await until('no work left', async () => (await db.query('select from reclaim.work_items')).length === 0);
+    for (const customer of [waiting, told, gone]) assert.deepEqual(subjectsTo(customer), []);
+  });
 });
