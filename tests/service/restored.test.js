@@ -355,4 +355,16 @@ describe('while the database is restored', () => {
     await until('no work left', async () => (await db.query('select from reclaim.work_items')).length === 0);
     for (const customer of [waiting, told, gone]) assert.deepEqual(subjectsTo(customer), []);
   });
+
+  it('nor does a server that is started again meanwhile, whatever is due', async () => {
+    await stop(server);
+    await restore();
+    await start();
+    for (let n = 0; n < 3; n++) {
+      await stop(server);
+      await start();
+      await passes(1);
+      await assertNothingDone();
+    }
+  });
 });
