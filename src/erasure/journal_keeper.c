@@ -169,6 +169,11 @@ static enum err check_rows(const struct proof_keys *keys, const struct pg_call *
     return OK;
 }
 
+void keeper_note_failure(void)
+{
+    gauge_set(&failing, 1);
+}
+
 /* Lines that the database lacks */
 
 struct lost_lines lost_lines_new(void)
@@ -222,6 +227,8 @@ struct comparison {
     int64_t missing;                /* of the journal's lines, in the database */
     int64_t lacking;                /* of the database's lines, in the journal */
     int64_t last;                   /* the id of the last line that was read */
+    bool refused;                   /* a row is no line of Reclaim's */
+    bool starts;                    /* a row that no journal takes keeps no instance from starting */
     struct lost_lines lost;
 };
 
@@ -300,8 +307,10 @@ static enum err append_ids(struct comparison *c, struct buf *ids, struct why *wh
     enum err e = pg_ask(c->pg, &rows, c->deadline_ns);
     if (e)
         return why_set(why, e, "cannot read reclaim.journal_lines (%s)", err_name(e));
-    if ((e = check_rows(c->keys, &rows, why)))
+    if ((e = check_rows(c->keys, &rows, why))) {
+        c->refused = true;
         return e;
+    }
     uint64_t count = 0;
     for (int i = 0; i < rows.rows; i++) {
         if (!is_wanted(c, pg_get(&rows, i, 1)))
@@ -374,6 +383,11 @@ static enum err compare_all(struct comparison *c, int64_t retention_ms, struct w
         e = take_lost(c, why);
     if (!e && c->lacking && c->journal)
         e = walk_lines(c, true, why);
+    if (e == ERR_INPUT && c->starts && c->refused) {
+        log_error("the journal is not kept", F_STR("why", why->text));
+        gauge_set(&failing, 1);
+        e = OK;
+    }
     digest_set_cleanup(&c->ours);
     digest_set_cleanup(&c->theirs);
     lost_lines_cleanup(&c->lost);
@@ -381,14 +395,15 @@ static enum err compare_all(struct comparison *c, int64_t retention_ms, struct w
 }
 
 /* While the journal is locked. */
-static enum err compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret_lost, int64_t *ret_last,
-                        struct why *why)
+static enum err compare(struct keeper *k, struct pg *pg, bool starts, int64_t deadline_ns, int64_t *ret_lost,
+                        int64_t *ret_last, struct why *why)
 {
     struct comparison c = {.keys = k->keys,
                            .folder = journal_folder(k->journal),
                            .journal = k->journal,
                            .pg = pg,
-                           .deadline_ns = deadline_ns};
+                           .deadline_ns = deadline_ns,
+                           .starts = starts};
     enum err e = compare_all(&c, atomic_load(&k->retention_ms), why);
     *ret_lost = c.lost.taken;
     *ret_last = c.last;
@@ -425,7 +440,7 @@ enum err keeper_compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, in
     enum err e = journal_lock(k->journal, why);
     if (e)
         return e;
-    e = compare(k, pg, deadline_ns, ret_lost, &last, why);
+    e = compare(k, pg, true, deadline_ns, ret_lost, &last, why);
     journal_unlock(k->journal);
     return e ? e : note_restored(pg, deadline_ns, why);
 }
@@ -498,7 +513,7 @@ static enum err sync_locked(struct keeper *k, struct pg *pg, int64_t deadline_ns
     bool compares = *ret_last < 0;
     if (!compares)
         e = append_after(k, pg, deadline_ns, ret_last, &compares, why);
-    return e || !compares ? e : compare(k, pg, deadline_ns, &lost, ret_last, why);
+    return e || !compares ? e : compare(k, pg, false, deadline_ns, &lost, ret_last, why);
 }
 
 enum err keeper_sync(struct keeper *k, struct pg *pg, int64_t deadline_ns, int64_t *ret_last, struct why *why)

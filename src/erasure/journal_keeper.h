@@ -37,6 +37,8 @@ struct keeper_thread;
 struct keeper_thread *keeper_start(struct keeper *k, const char *direct_url, struct why *why) MUST_CHECK;
 void keeper_stop(struct keeper_thread *thread); /* NULL is fine */
 
+/* For reclaim_journal_failing, until keeper_sync() succeeds again. */
+void keeper_note_failure(void);
 /* Whether a row of reclaim.journal_lines is a line that this installation signed, with its hash. */
 enum err journal_row_check(const struct proof_keys *keys, int64_t id, struct str text, struct str hash,
                            struct why *why) MUST_CHECK;

@@ -353,6 +353,7 @@ static enum err cannot_journal(struct prover *prover, enum err e, const struct w
     if (!prover->logged)
         log_error("erasures cannot be completed: the journal cannot be written", F_STR("why", why->text));
     prover->logged = true;
+    keeper_note_failure();
     return e;
 }
 

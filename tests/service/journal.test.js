@@ -3,7 +3,7 @@
 // takes long
 
 import assert from 'node:assert/strict';
-import { createHash } from 'node:crypto';
+import { createHash, generateKeyPairSync, randomBytes, sign } from 'node:crypto';
 import fs from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
@@ -27,6 +27,9 @@ before(async () => {
 after(() => stage.end());
 
 const linesOf = async (db) => (await db.query(`select coalesce(string_agg(line || E'\\n', '' order by id), '') as text from reclaim.journal_lines`))[0].text;
+
+/** Has journals looked at now, not in a minute: a lost connection could mean another database. */
+const loseConnections = (db) => db.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'reclaim'`);
 
 /** A database with an erased customer, and homes of instances. */
 async function prepare() {
@@ -121,8 +124,6 @@ describe('a journal', () => {
 describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
   let scene, ages;
   const dayMs = 86_400_000;
-  /** Has the journal looked at now, not in a minute: a lost connection could mean another database. */
-  const loseConnections = () => scene.db.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'reclaim'`);
   const customersIn = (lines) => lines.map((line) => JSON.parse(line.split('\t')[0])).filter(({ kind }) => kind === 'erasure').map(({ customer }) => customer);
   const inDatabase = async () => customersIn((await linesOf(scene.db)).split('\n').slice(0, -1));
 
@@ -154,7 +155,7 @@ describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
     const [oldest, old, ...others] = ages.keys();
     await until('removed from the database', async () => !(await inDatabase()).includes(oldest));
     assert.deepEqual(await inDatabase(), [old, ...others], 'which keeps a day more: files are removed as a whole');
-    await loseConnections();
+    await loseConnections(scene.db);
     await until('a file removed', () => filesOf(scene.homes[0]).length === 2);
     assert.deepEqual(customersIn(linesIn(scene.homes[0])), others);
     assert.equal((await scene.run(['journal', 'verify'])).code, 0);
@@ -181,6 +182,59 @@ describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
     const compared = await scene.run(['replay-erasures']);
     assert.equal(compared.code, 0, compared.stderr);
     assert.match(compared.stdout, /nothing to replay/);
+  });
+});
+
+describe('a row of reclaim.journal_lines that is no signed line', () => {
+  let scene, server, mark, last;
+  const verifies = async (n) => {
+    const verified = await scene.run(['journal', 'verify'], n);
+    assert.equal(verified.code, 0, verified.stderr);
+  };
+
+  before(async () => {
+    scene = await prepare();
+    server = await scene.start();
+    await erase(scene.db, server);
+    mark = `hostile-${randomBytes(8).toString('hex')}`;
+    [last] = linesIn(scene.homes[0]).slice(-1);
+  });
+
+  /** Lines that somebody with full rights in the database may write: text, a changed line, one signed with another key, one with more behind it. */
+  const hostile = () => {
+    const [text, signature] = last.split('\t');
+    const said = { ...JSON.parse(text), mark };
+    const other = JSON.stringify({ ...said, kind: 'erasure', customer: '00000000-0000-4000-8000-000000000000', users: [] });
+    const { privateKey } = generateKeyPairSync('ed25519');
+    return [mark, `${JSON.stringify(said)}\t${signature}`, `${other}\t${sign(null, Buffer.from(other), privateKey).toString('base64url')}`, `${last}\n${mark}`];
+  };
+
+  it('goes to no journal; erasures wait until it is deleted, which the log says', async () => {
+    for (const line of hostile()) {
+      const [{ id }] = await scene.db.query(`insert into reclaim.journal_lines (hash, line, kind) values (sha256(convert_to($1, 'UTF8')), $1, 'head') returning id`, [line]);
+      const customer = await addCustomer(scene.db);
+      assert.equal((await remove(server, customer.id)).status, 200);
+      await server.line(`row ${id} refused`, ({ event, why }) => event.startsWith('erasures cannot be completed') && why.startsWith(`row ${id} of reclaim.journal_lines was not written by Reclaim`));
+      assert.equal((await ledger(server, customer.id)).json.status, 'pending');
+      assert.ok(!textOf(scene.homes[0]).includes(mark) && !textOf(scene.homes[0]).includes(customer.id));
+      assert.equal(await readyz(server), 'ready');
+      await scene.db.query('delete from reclaim.journal_lines where id = $1', [id]);
+      await erased(server, customer);
+    }
+    await verifies(0);
+  });
+
+  it('keeps no instance from starting, and a journal that is filled from having the others once it is deleted', async () => {
+    const [line] = hostile();
+    const [{ id }] = await scene.db.query(`insert into reclaim.journal_lines (hash, line, kind) values (sha256('x'), $1, 'head') returning id`, [line]);
+    const filled = await scene.start(1);
+    await filled.line('the row refused', ({ event, why }) => event === 'the journal is not kept' && why.startsWith(`row ${id} of`));
+    await scene.db.query('delete from reclaim.journal_lines where id = $1', [id]);
+    const customer = await erase(scene.db, server);
+    await loseConnections(scene.db);
+    await until('filled', () => textOf(scene.homes[1]).includes(customer.id));
+    assert.ok(!textOf(scene.homes[1]).includes(mark));
+    for (const n of [0, 1]) await verifies(n);
   });
 });
 
