@@ -33,7 +33,7 @@ static void check_folder(struct pg *pg, const struct settings *s, const struct p
         each(context, &(struct finding){SEVERITY_OK, sentence});
         return;
     }
-    enum err e = keeper_installation(pg, keys, clock_ns() + DATABASE_DEADLINE_NS, installation);
+    enum err e = journal_installation_name(pg, keys, clock_ns() + DATABASE_DEADLINE_NS, installation);
     if (!e)
         e = journal_read(s->journal, &r, &why);
     if (e)

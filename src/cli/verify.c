@@ -116,7 +116,7 @@ static enum err check_address(struct command_context *c, const json_t *claims)
 
 enum err verify_command(struct command_context *c)
 {
-    struct str jws, keys;
+    struct str jws = {0}, keys = {0};
     struct proof_key_set set;
     struct why why;
     enum err e = read_file(c, word(c, 0), CERTIFICATE_MAX, &jws);

@@ -6,6 +6,7 @@
 
 extern const struct statement columns_list;  /* the columns, with what was decided and what a deletion does */
 extern const struct statement columns_check; /* for each table what is undecided, and what cannot be cleared */
-extern const struct statement column_decide; /* table, column, keep or clear, why or null; returns what is wrong, or null */
+extern const struct statement
+    column_decide; /* table, column, keep or clear, why or null; returns what is wrong, or null */
 
 #endif

@@ -61,7 +61,7 @@ enum err jws_read(struct str text, const char *typ, const struct proof_key_set *
     struct str rest = text, header, content, signed_by;
     uint8_t signature[PROOF_SIGNATURE_LEN];
     size_t len;
-    const struct proof_public_key *key;
+    const struct proof_public_key *key = NULL;
     if (!str_split(&rest, '.', &header) || !str_split(&rest, '.', &content) || !str_split(&rest, '.', &signed_by) ||
         rest.at)
         return why_set(why, ERR_INPUT, "it does not have the three parts of a compact JWS");

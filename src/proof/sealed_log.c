@@ -264,9 +264,9 @@ static void sign_head(struct sealed_log *log)
         buf_addz(&claims, "\",\"previous\":\"");
         base64url_add(&claims, digest_str(&former));
     }
-    buf_addf(&claims, "\",\"lasting\":%lld,\"epoch\":%lld,\"retention\":%lld,\"xmax\":%lld}",
-             (long long)(log->lasting + (int64_t)(log->count - log->facts)), (long long)log->epoch,
-             (long long)log->retention_s, (long long)log->xmax);
+    int64_t lasting = log->lasting + (int64_t)(log->count - log->facts);
+    buf_addf(&claims, "\",\"lasting\":%lld,\"epoch\":%lld,\"retention\":%lld,\"xmax\":%lld}", (long long)lasting,
+             (long long)log->epoch, (long long)log->retention_s, (long long)log->xmax);
     jws_write(log->key, JWS_HEAD, buf_str(&claims), &head);
 }
 

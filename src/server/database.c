@@ -391,6 +391,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {cascade_statements, cascade_statement_count},
         {prove_statements, prove_statement_count},
         {keeper_statements, keeper_statement_count},
+        {journal_lines_statements, journal_lines_statement_count},
         {replay_statements, replay_statement_count},
         {sealed_log_statements, sealed_log_statement_count},
         {verify_log_statements, verify_log_statement_count},
