@@ -10,7 +10,7 @@ import { after, before, describe, it } from 'node:test';
 
 import { dumpOf } from './lib/backups.js';
 import { addCustomer, env, freeze, recover } from './lib/customers.js';
-import { addServices, erased, fillServices, ledger, remove, statusOf } from './lib/erasure.js';
+import { addServices, erased, eraseSomeone, fillServices, ledger, remove, statusOf } from './lib/erasure.js';
 import { ops } from './lib/http.js';
 import { dateBack, filesOf, folderOf, linesIn, readyz, saidIn, says, textOf } from './lib/journal.js';
 import { temporaryDirectory } from './lib/place.js';
@@ -45,20 +45,12 @@ async function prepare() {
   };
 }
 
-async function erase(db, server) {
-  const customer = await addCustomer(db);
-  await fillServices(db, customer, 2, ['contact']);
-  assert.equal((await remove(server, customer.id)).status, 200);
-  await erased(server, customer);
-  return customer;
-}
-
 describe('a journal', () => {
   let scene, servers, customer;
   before(async () => {
     scene = await prepare();
     servers = [await scene.start(0)];
-    customer = await erase(scene.db, servers[0]);
+    customer = await eraseSomeone(scene.db, servers[0]);
   });
 
   it('lists who was erased, in ids and hashes, and the heads of the sealed log', () => {
@@ -78,7 +70,7 @@ describe('a journal', () => {
   it('is filled when it is empty, and gets what others write within a minute', async () => {
     servers.push(await scene.start(1));
     assert.ok(textOf(scene.homes[1]).includes(customer.id));
-    const next = await erase(scene.db, servers[0]);
+    const next = await eraseSomeone(scene.db, servers[0]);
     await until('the line copied', () => textOf(scene.homes[1]).includes(next.id), 75_000);
     const text = await linesOf(scene.db);
     for (const home of scene.homes) assert.ok(text.startsWith(textOf(home).slice(0, 200)));
@@ -132,7 +124,7 @@ describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
     scene = await prepare();
     const server = await scene.start();
     ages = new Map();
-    for (const days of [36.5, 35.2, 34.5, 0]) ages.set((await erase(scene.db, server)).id, days);
+    for (const days of [36.5, 35.2, 34.5, 0]) ages.set((await eraseSomeone(scene.db, server)).id, days);
     await server.withoutConnections();
     await server.stop();
     let days;
@@ -167,7 +159,7 @@ describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
     for (const n of [1, 0, 0]) {
       const server = await scene.start(n);
       assert.equal(await readyz(server), 'ready');
-      ages.set((await erase(scene.db, server)).id, 0);
+      ages.set((await eraseSomeone(scene.db, server)).id, 0);
       assert.equal((await scene.db.query('select restored_at from reclaim.installation'))[0].restored_at, null);
       await server.withoutConnections();
       await server.stop();
@@ -195,7 +187,7 @@ describe('a row of reclaim.journal_lines that is no signed line', () => {
   before(async () => {
     scene = await prepare();
     server = await scene.start();
-    await erase(scene.db, server);
+    await eraseSomeone(scene.db, server);
     mark = `hostile-${randomBytes(8).toString('hex')}`;
     [last] = linesIn(scene.homes[0]).slice(-1);
   });
@@ -230,7 +222,7 @@ describe('a row of reclaim.journal_lines that is no signed line', () => {
     const filled = await scene.start(1);
     await filled.line('the row refused', ({ event, why }) => event === 'the journal is not kept' && why.startsWith(`row ${id} of`));
     await scene.db.query('delete from reclaim.journal_lines where id = $1', [id]);
-    const customer = await erase(scene.db, server);
+    const customer = await eraseSomeone(scene.db, server);
     await loseConnections(scene.db);
     await until('filled', () => textOf(scene.homes[1]).includes(customer.id));
     assert.ok(!textOf(scene.homes[1]).includes(mark));
@@ -243,7 +235,7 @@ describe('a start is refused, with the place,', () => {
   before(async () => {
     scene = await prepare();
     const server = await scene.start();
-    await erase(scene.db, server);
+    await eraseSomeone(scene.db, server);
     await server.stop();
   });
 
@@ -304,7 +296,7 @@ describe('a database that was restored', () => {
     await backup.restore();
     servers = [await start(1)];
     assert.equal(await readyz(servers[0]), 'ready', 'this journal knows nothing of it');
-    const newer = await erase(db, servers[0]); // meanwhile lines are written that the other journal lacks
+    const newer = await eraseSomeone(db, servers[0]); // meanwhile lines are written that the other journal lacks
     servers.push(await start(0, { wait: 'listening' }));
     for (const server of servers) await says(server, 'restored');
     assert.equal(await statusOf(db, customer), 'active');
@@ -387,10 +379,10 @@ describe('a database that was restored', () => {
   it('is noticed once the journal can be read, whatever other instances have written meanwhile', async () => {
     const { db, homes, start } = await prepare();
     const server = await start();
-    const [customer] = [await erase(db, server), await erase(db, server)];
+    const [customer] = [await eraseSomeone(db, server), await eraseSomeone(db, server)];
     const backup = dumpOf(stage, db);
     await backup.take();
-    await erase(db, server);
+    await eraseSomeone(db, server);
     const [file] = filesOf(homes[0]);
     const sound = fs.readFileSync(file, 'utf8');
     fs.writeFileSync(file, sound.replace(customer.id, customer.id.replace(/^./, (digit) => (digit === '0' ? '1' : '0'))));
@@ -398,7 +390,7 @@ describe('a database that was restored', () => {
     const failing = async () => valueOf(parseMetrics((await ops(server, '/metrics')).body), 'reclaim_journal_failing');
     await until('the damage noticed', async () => (await failing()) === 1);
     const other = await start(1); // whose journal is empty
-    await erase(db, other);
+    await eraseSomeone(db, other);
     await pause(1500); // two looks
     assert.equal(await failing(), 1);
     fs.writeFileSync(file, sound + fs.readFileSync(file, 'utf8').slice(sound.length));
@@ -436,7 +428,7 @@ describe('a database that was restored', () => {
   it('is told apart from one whose newest part was removed: the journal lists the heads', async () => {
     const { db, start, run: command } = await prepare();
     const server = await start();
-    await erase(db, server);
+    await eraseSomeone(db, server);
     await until('another head', async () => Number((await db.query('select count(*) from reclaim.sealed_heads'))[0].count) > 1);
     await server.stop();
     await db.query(`delete from reclaim.sealed_leaves where position >= (select max(size) from reclaim.sealed_heads where size < (select max(size) from reclaim.sealed_heads));

@@ -53,14 +53,6 @@ async function stop(server) {
   await server.stop();
 }
 
-async function erase(db, server) {
-  const customer = await addCustomer(db);
-  await fillServices(db, customer, 2, ['contact']);
-  assert.equal((await remove(server, customer.id)).status, 200);
-  await erased(server, customer);
-  return customer;
-}
-
 describe('a machine without a journal', () => {
   let scene, db, backup, server, key, session, gone, exported, folder;
   const own = {};

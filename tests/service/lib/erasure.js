@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 
-import { addBillingAccount, addKey, addMarkedCustomer, asAdmin, freeze } from './customers.js';
+import { addBillingAccount, addCustomer, addKey, addMarkedCustomer, asAdmin, freeze } from './customers.js';
 import { ops, request } from './http.js';
 import { parseMetrics } from './prometheus.js';
 import { run } from './reclaim.js';
@@ -126,4 +126,13 @@ export async function addMany(db, count, { events = true } = {}) {
   if (!events)
     await db.query(`delete from reclaim.event_outbox o using reclaim.customer_customers c where c.id = o.customer_id and c.name = $1`, [`Many ${batch}`]);
   return batch;
+}
+
+/** A customer with two rows of a contact (addServices), whose erasure is complete. */
+export async function eraseSomeone(db, server) {
+  const customer = await addCustomer(db);
+  await fillServices(db, customer, 2, ['contact']);
+  assert.equal((await remove(server, customer.id)).status, 200);
+  await erased(server, customer);
+  return customer;
 }
