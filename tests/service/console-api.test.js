@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, addScopedKey, asAdmin, asKey, assertError, asUser, customerAddress, env, freeze, frozenEverywhere, list, login, recover, scene } from './lib/customers.js';
+import { addBillingAccount, addCustomer, addScopedKey, asAdmin, asKey, assertError, asUser, customerAddress, env, freeze, frozenEverywhere, list, login, recover, scene } from './lib/customers.js';
 import { request } from './lib/http.js';
 import { addCompany, addUser, clientAddress } from './lib/people.js';
 import { run, serve } from './lib/reclaim.js';
@@ -171,6 +171,9 @@ describe('GET /v1/audit', () => {
 describe('GET /v1/customers/{id}/timeline', () => {
   it('has audit, events, receipts and the freeze by layer, newest first, and pages', async () => {
     const customer = await addCustomer(db);
+    const account = await addBillingAccount(db, customer);
+    await db.query(`insert into reclaim.billing_charges (billing_account_id, amount_micros, reference, occurred_at, balance_after_micros, created_at)
+      values ($1, 5, 'Anna rang', now(), 0, now())`, [account.id]);
     await db.query(`insert into reclaim.cascade_participants (name, kind) values ('archive', 'remote') on conflict do nothing`);
     await freeze(server, customer.id);
     await frozenEverywhere(server, customer.id, ['api', 'calls', 'billing']);
@@ -192,6 +195,9 @@ describe('GET /v1/customers/{id}/timeline', () => {
     const found = done.items.map(({ kind, what, outcome }) => `${kind} ${what} ${outcome}`);
     for (const one of ['audit delete done', 'event customer_deleted kept', 'receipt archive pending', 'audit freeze done', 'event customer_frozen kept', 'mail customer-frozen sent'])
       assert.ok(found.includes(one), `${one}: ${found}`);
+    const receipts = done.items.filter(({ kind }) => kind === 'receipt').map(({ what, at }) => [what, at]);
+    assert.deepEqual(receipts.sort(), done.erasure.participants.map((one) => [one.name, one.done_at ?? done.erasure.requested_at]).sort());
+    assert.ok(receipts.length > 1, 'one of them is done');
     const times = done.items.map(({ at }) => at);
     assert.deepEqual(times, [...times].sort().reverse());
     assert.deepEqual((await everything(path, 2)).map(({ at }) => at), times);

@@ -10,14 +10,14 @@ DECLARE
   v_number bigint := coalesce(split_part(p_after, '-', 3)::bigint, 0);
   v_broker boolean := reclaim.has_broker();
   v_customer reclaim.customer_customers;
-  v_erased_at timestamptz; -- in real time, when the erasure began; its own times follow the clock of the sandbox
+  v_erased_at timestamptz; -- in a sandbox, in real time, when the erasure began; its own times follow the clock of the sandbox
 BEGIN
   SELECT * INTO v_customer FROM reclaim.customer_row(p_customer);
   IF NOT FOUND THEN
     RETURN NULL;
   END IF;
   SELECT max(l.created_at) INTO v_erased_at FROM reclaim.customer_log l WHERE l.customer_id = p_customer
-    AND l.action IN ('delete', 'expire') AND l.outcome = 'done';
+    AND l.action IN ('delete', 'expire') AND l.outcome = 'done' AND (SELECT i.sandbox FROM reclaim.installation i);
   RETURN (WITH found AS MATERIALIZED (SELECT * FROM (
       (SELECT l.created_at AS at, 'a' AS source, l.id AS number, json_build_object('at', reclaim.rfc3339(l.created_at), 'kind', 'audit',
           'what', l.action, 'outcome', l.outcome, 'actor', l.actor, 'actor_id', l.actor_id, 'correlation_id', l.correlation_id,
@@ -47,7 +47,8 @@ BEGIN
       UNION ALL
       (SELECT r.at, 'r', r.number, json_build_object('at', reclaim.rfc3339(r.at), 'kind', 'receipt', 'what', r.participant, 'outcome', r.status,
           'actor', NULL, 'actor_id', NULL, 'correlation_id', NULL, 'detail', r.error, 'rows', r.rows)
-        FROM (SELECT coalesce(least(v_erased_at + (coalesce(r.done_at, r.last_tried_at, e.requested_at) - e.requested_at), clock_timestamp()),
+        FROM (SELECT coalesce(CASE WHEN v_erased_at IS NOT NULL THEN
+              least(v_erased_at + (coalesce(r.done_at, r.last_tried_at, e.requested_at) - e.requested_at), clock_timestamp()) END,
             r.done_at, r.last_tried_at, e.requested_at) AS at, row_number() OVER (ORDER BY r.participant) AS number, r.*
           FROM reclaim.cascade_receipts r JOIN reclaim.erasures e USING (customer_id) WHERE r.customer_id = p_customer) r
         WHERE (r.at, 'r', r.number) < (v_at, v_source, v_number) ORDER BY r.at DESC, r.number DESC LIMIT p_limit + 1)) f
