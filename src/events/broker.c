@@ -239,6 +239,18 @@ void broker_disconnect(struct broker *b)
     b->connection = NULL;
 }
 
+/* The broker handles what was sent on a channel in order, but drops what is left of it when a socket is closed without notice. */
+enum err broker_close(struct broker *b, struct why *why)
+{
+    amqp_rpc_reply_t reply = amqp_channel_close(b->connection, BROKER_CHANNEL, AMQP_REPLY_SUCCESS);
+    if (reply.reply_type == AMQP_RESPONSE_NORMAL)
+        reply = amqp_connection_close(b->connection, AMQP_REPLY_SUCCESS);
+    if (reply.reply_type != AMQP_RESPONSE_NORMAL)
+        return broker_lost(b, why, "closing", reply);
+    broker_disconnect(b);
+    return OK;
+}
+
 bool broker_is_up(const struct broker *b)
 {
     return b->connection != NULL;

@@ -29,7 +29,10 @@ void broker_cleanup(struct broker **b);
 
 /* ERR_CLOSED, with the broker's message in `why`, which never contains the password. */
 enum err broker_connect(struct broker *b, struct why *why) MUST_CHECK;
+/* Drops the connection. The broker may not have handled what was sent last, acknowledgements for instance. */
 void broker_disconnect(struct broker *b);
+/* Disconnects once the broker has handled everything that was sent; ERR_CLOSED if it did not say so. */
+enum err broker_close(struct broker *b, struct why *why) MUST_CHECK;
 bool broker_is_up(const struct broker *b);
 /* The current operation fails soon, later ones at once. */
 void broker_interrupt(struct broker *b);

@@ -181,6 +181,13 @@ export class Broker {
     return name;
   }
 
+  /** The level of the broker's note about each connection of Reclaim's that has ended since then: `info` if in order. It writes its log with a delay. */
+  endedConnections(since) {
+    const log = fs.readFileSync(path.join(this.home, 'broker.log'), 'utf8');
+    const ended = log.matchAll(/^(\S+) (\S+) \[(\w+)\] \S+ closing AMQP connection .* - reclaim\b/gm);
+    return [...ended].filter(([, day, time]) => new Date(`${day}T${time}`) >= since).map(([, , , level]) => level);
+  }
+
   /** rabbitmqctl, which takes some seconds to start. */
   async control(...args) {
     const { stdout } = await promisify(execFile)(path.join(scripts, 'rabbitmqctl'), args, { env: this.#environment, cwd: this.home });
