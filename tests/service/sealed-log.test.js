@@ -5,9 +5,10 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { addCustomer, asAdmin, assertError, env, scene } from './lib/customers.js';
-import { addServices, erased, fillServices, ledger, metric, remove } from './lib/erasure.js';
+import { addMany, addServices, erased, expire, fillServices, ledger, metric, remove } from './lib/erasure.js';
 import { Hostile, shuffled } from './lib/hostile.js';
 import { request } from './lib/http.js';
+import { temporaryDirectory } from './lib/place.js';
 import { seeded } from './lib/random.js';
 import { run, serve } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
@@ -178,6 +179,52 @@ describe('the sealed log', () => {
     await own.stop();
     const done = await verify(database);
     assert.equal(done.code, 0, done.stdout + done.stderr);
+  });
+
+  it('reads what is new and no more, however much was sealed and journaled before', async () => {
+    const [many, few] = [1500, 5];
+    const database = await cluster.database(stage);
+    const directory = temporaryDirectory(stage);
+    const during = async (act) => {
+      const own = await serve(stage, { database, directory, env: { ...env, ...provider.env, RECLAIM_EXPIRY_BRAKE: 'off' } });
+      await act(own);
+      await own.withoutConnections();
+      await own.stop(); // then PostgreSQL has counted what its sessions read
+    };
+    const complete = async () => (await database.query('select from reclaim.erasures where certificate_id is not null')).length;
+    await during(async () => {
+      await addMany(database, many);
+      await expire(stage, database, '--confirm', String(many));
+      await until('all of them complete', async () => (await complete()) === many);
+    });
+    const eraseOne = async (own) => {
+      const customer = await addCustomer(database);
+      assert.equal((await remove(own, customer.id)).status, 200);
+      await erased(own, customer);
+    };
+    // What was sealed is passed over once it is a minute old and something else is sealed: two minutes, as it were.
+    await during((own) =>
+      until('what was sealed is passed over', async () => {
+        await database.query(`update reclaim.sealed_sources set marked_at = '-infinity'`);
+        await eraseOne(own);
+        return (await database.query('select from reclaim.sealed_sources where floor >= $1', [many])).length === 2;
+      }));
+    await database.query('analyze');
+    const tables = ['customer_log', 'receipt_facts', 'sealed_leaves', 'sealed_heads', 'journal_lines', 'erasures', 'erasure_certificates'];
+    const readOf = async () =>
+      Object.fromEntries((await database.query(
+        `select regexp_replace(relname, '_\\d{4}_\\d\\d$|_default$', '') as name, sum(seq_tup_read + idx_tup_fetch)::int as rows from pg_stat_user_tables
+         where schemaname = 'reclaim' group by 1 having regexp_replace(relname, '_\\d{4}_\\d\\d$|_default$', '') = any($1)`, [tables])).map(({ name, rows }) => [name, rows]));
+    const earlier = await readOf();
+    await during(async (own) => {
+      for (let n = 0; n < few; n++) await eraseOne(own);
+    });
+    const later = await readOf();
+    for (const table of tables) {
+      assert.ok(earlier[table] > 0, `${table} was read`);
+      // A start compares the journal with the database, line by line.
+      assert.ok(later[table] - earlier[table] < (few * many) / 2, `${later[table] - earlier[table]} rows of ${table} were read for ${few} erasures`);
+    }
   });
 
   it('accuses nobody of what retention and deletions do to an installation that is older than its sealed log', async () => {
