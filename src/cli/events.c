@@ -239,7 +239,8 @@ static enum err list_dead(struct command_context *c)
     AUTO(broker) struct broker *b = NULL;
     AUTO(report) struct report *r = report_new(&dead_shape, c->format);
     enum err e = list_events(c, r, &events);
-    if (e || (e = open_broker(c->settings, &b, &c->why)) || (b && ((e = list_receipts(c, b, r, &receipts)) || (e = broker_close(b, &c->why)))))
+    if (e || (e = open_broker(c->settings, &b, &c->why)) ||
+        (b && ((e = list_receipts(c, b, r, &receipts)) || (e = broker_close(b, &c->why)))))
         return e;
     if ((e = report_print(r, &c->why)) == OK && c->format == REPORT_TABLE)
         print_counts(events, receipts, "");
@@ -296,8 +297,8 @@ static enum err redrive(struct command_context *c)
     int64_t events = pg_get_i64(&again, 0, 0);
     bool found = id && events > 0;
     if (!found && ((e = open_broker(c->settings, &in, &c->why)) || (e = open_broker(c->settings, &out, &c->why)) ||
-                   (in && ((e = redrive_receipts(in, out, id, &receipts, &c->why)) ||
-                           (e = broker_close(in, &c->why)) || (e = broker_close(out, &c->why))))))
+                   (in && ((e = redrive_receipts(in, out, id, &receipts, &c->why)) || (e = broker_close(in, &c->why)) ||
+                           (e = broker_close(out, &c->why))))))
         return e;
     if (id && events + receipts == 0)
         return why_set(&c->why, ERR_MISSING, "there is no dead letter %s", id);

@@ -250,7 +250,8 @@ const struct command command_table[] = {
      .help = "Checks a certificate with the published key set, and says what it proves and what it does not. Needs no\n"
              "settings and no database; FILE is - for standard input. Exits with 1 when it does not hold.\n",
      .options =
-         OPTIONS({"--key", "FILE", "the key set, as /.well-known/reclaim-erasure-key and reclaim key-set give it"},
+         OPTIONS({"--key", "FILE",
+                  "the key set that /.well-known/reclaim-erasure-key and reclaim key-set give, or one of its keys"},
                  {"--address", "ADDRESS", "also checks that the certificate is about this e-mail address"},
                  {"--salt", "NUMBER", "the number in the last mail, which that needs"}),
      .words = 1,

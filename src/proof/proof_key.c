@@ -114,5 +114,7 @@ enum err proof_key_set_read(struct str text, struct proof_key_set *ret, struct w
     ret->count = 0;
     json_array_foreach(keys, i, jwk) if (ret->count < PROOF_GENERATIONS && read_key(jwk, &ret->keys[ret->count]))
         ret->count++;
+    if (!keys && read_key(root, &ret->keys[0]))
+        ret->count = 1;
     return ret->count ? OK : why_set(why, ERR_INPUT, "the key set has no Ed25519 key");
 }

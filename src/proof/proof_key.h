@@ -43,7 +43,7 @@ const struct proof_public_key *proof_key_find(const struct proof_key_set *set, s
 
 /* As a JSON Web Key Set (RFC 7517, RFC 8037). */
 void proof_key_set_write(const struct proof_key_set *set, struct buf *out);
-/* Ed25519 keys of the set; others are passed over. ERR_INPUT, with the reason, when there is none. */
+/* Ed25519 keys of the set; others are passed over. The text may also be one key alone. ERR_INPUT, with the reason, when there is none. */
 enum err proof_key_set_read(struct str text, struct proof_key_set *ret, struct why *why) MUST_CHECK;
 
 #endif

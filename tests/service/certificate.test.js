@@ -161,6 +161,8 @@ describe('a certificate', () => {
     const own = await verify(jws, keys, '--address', customer.email, '--salt', salt);
     assert.equal(own.code, 0, own.stderr);
     assert.match(own.stdout, /is about /);
+    const alone = await verify(jws, JSON.stringify(JSON.parse(keys).keys[0]));
+    assert.equal(alone.code, 0, alone.stderr);
     const other = await verify(jws, keys, '--address', 'other@example.com', '--salt', salt);
     assert.equal(other.code, 1);
     assert.match(other.stderr, /not about this address/);
