@@ -217,8 +217,6 @@ enum err eraser_run(void *context, struct pg *pg, struct shift *shift)
             e = look_again(eraser, pg, shift, &did);
         if (!e)
             e = take_census(eraser, pg);
-        if (!e)
-            e = prover_run(&eraser->prover, pg, shift);
     }
     return e;
 }

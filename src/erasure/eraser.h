@@ -1,13 +1,12 @@
 /* Erases deleted customers from the participating tables, a page at a time, many customers at once, until nothing is left, and looks
- * again later; then it proves what is finished. A shift of the leader (work/shift.h). */
+ * again later. A shift of the leader (work/shift.h). */
 #ifndef ERASURE_ERASER_H
 #define ERASURE_ERASER_H
 
-#include "erasure/prove.h"
+#include "work/shift.h"
 
 struct eraser {
     _Atomic int64_t deadline_ms; /* an erasure unfinished for longer is logged as overdue */
-    struct prover prover;
     /* Used by eraser_run(): */
     int64_t census_ns, rescan_ns;
     bool alarmed;

@@ -1,4 +1,4 @@
-/* Proves erasures, a part of the cascade's shift. Once a customer is deleted its line is committed, then written to the journal; once
+/* Proves erasures, in a shift of its own, since a table that is locked may delay the eraser. Once a customer is deleted its line is committed, then written to the journal; once
  * the last receipt is there too the leader writes the certificate and seals it together with all new facts; once the head of the
  * sealed log is in the journal as well, the erasure is complete. Facts alone are sealed every 10 seconds. */
 #ifndef ERASURE_PROVE_H
@@ -14,10 +14,13 @@ struct prover {
     _Atomic int64_t backup_retention_ms;
     /* Used by prover_run(): */
     int64_t seal_ns; /* when facts alone are sealed next */
-    bool logged;     /* that the journal cannot be written */
+    int64_t all_ns;  /* when rows before the last one sealed are looked at next */
+    struct sealed_up_to up_to;
+    bool logged; /* that the journal cannot be written */
 };
 
-enum err prover_run(struct prover *prover, struct pg *pg, struct shift *shift);
+/* shift_config.run; `prover` is a struct prover. */
+enum err prover_run(void *prover, struct pg *pg, struct shift *shift);
 
 extern const struct statement *const prove_statements[];
 extern const size_t prove_statement_count;

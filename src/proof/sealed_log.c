@@ -48,12 +48,17 @@ static const struct statement sealed_log_read = {
                " created:text",
 };
 
+/* Rows after the last one that is sealed need no look whether they are; those before it were committed late, or are sealed. */
 /* clang-format off */
+#define LAST_SEALED(source) "(SELECT max(m.fact_id) FROM reclaim.sealed_leaves m WHERE m.source = '" source "')"
+#define ALL_SEALED(source, up_to) "(SELECT greatest(s.floor, " up_to "::int8) FROM reclaim.sealed_sources s WHERE s.source = '" source "')"
 #define NEW_ROWS(source, table, fact, up_to) \
-    "(SELECT '" source "' AS source, l.id, " FACT_HASH(fact) " AS hash FROM " table " l" \
-    " WHERE l.id > (SELECT greatest(s.floor, " up_to "::int8) FROM reclaim.sealed_sources s WHERE s.source = '" source "')" \
+    "(SELECT '" source "' AS source, l.id, " FACT_HASH(fact) " AS hash FROM (" \
+    "(SELECT l.* FROM " table " l WHERE l.id > " ALL_SEALED(source, up_to) " AND l.id <= " LAST_SEALED(source) \
     " AND NOT EXISTS (SELECT FROM reclaim.sealed_leaves s WHERE s.source = '" source "' AND s.fact_id = l.id)" \
-    " ORDER BY l.id LIMIT $1::int8)"
+    " ORDER BY l.id LIMIT $1::int8) UNION ALL" \
+    " (SELECT l.* FROM " table " l WHERE l.id > (SELECT greatest(" ALL_SEALED(source, up_to) ", " LAST_SEALED(source) "))" \
+    " ORDER BY l.id LIMIT $1::int8) ORDER BY id LIMIT $1::int8) l)"
 #define NEW_FACTS \
     NEW_ROWS("customer", "reclaim.customer_log", FACT_OF_CUSTOMER, "$2") " UNION ALL " \
     NEW_ROWS("cleanup", "reclaim.auth_cleanup_events", FACT_OF_CLEANUP, "$3") " UNION ALL " \
@@ -293,13 +298,13 @@ enum err sealed_log_close(struct sealed_log *log)
 
 size_t sealed_log_writes(struct sealed_log *log, struct pg_call *calls)
 {
-    if (log->count == 0)
-        return 0;
+    size_t count = 0;
     counter_add(&sealed, log->count);
-    calls[0] = (struct pg_call){.ask = &sealed_log_head,
-                                .args = {pg_i64((int64_t)log->after.size), pg_text(log->frontier), pg_text(log->head)}};
-    if (log->more)
-        return 1;
-    calls[1] = (struct pg_call){.ask = &sealed_log_mark, .args = {pg_text(log->matured)}};
-    return SEALED_LOG_WRITES;
+    if (log->count)
+        calls[count++] =
+            (struct pg_call){.ask = &sealed_log_head,
+                             .args = {pg_i64((int64_t)log->after.size), pg_text(log->frontier), pg_text(log->head)}};
+    if (!log->more && (log->count || strcmp(log->matured, "{}") != 0))
+        calls[count++] = (struct pg_call){.ask = &sealed_log_mark, .args = {pg_text(log->matured)}};
+    return count;
 }

@@ -33,24 +33,26 @@ void shifts_configure(struct shifts *shifts, const struct settings *s)
     atomic_store(&shifts->expiry_ms, s->expiry_interval_ms);
     atomic_store(&shifts->cascade_ms, CASCADE_EVERY_MS);
     atomic_store(&shifts->eraser.deadline_ms, s->cascade_deadline_ms);
-    atomic_store(&shifts->eraser.prover.backup_retention_ms, s->backup_retention_ms);
-    atomic_store(&shifts->eraser.prover.log.retention_ms, s->audit_retention_ms);
+    atomic_store(&shifts->prover.backup_retention_ms, s->backup_retention_ms);
+    atomic_store(&shifts->prover.log.retention_ms, s->audit_retention_ms);
 }
 
 enum err shifts_start(struct shifts *shifts, const char *url, const struct leader *leader,
                       const struct customers *customers, struct keeper *keeper, struct why *why)
 {
     shifts->customers = customers;
-    shifts->eraser.prover.keeper = keeper;
-    shifts->eraser.prover.log.keys = keeper->keys;
+    shifts->prover.keeper = keeper;
+    shifts->prover.log.keys = keeper->keys;
     struct shift_config expiry = {"expiry", url, &shifts->expiry_ms, leader_fd(leader), remind_and_expire, shifts};
     struct shift_config others = {"expiry, second part", url,           &shifts->expiry_ms,
                                   leader_fd(leader),     expire_others, shifts};
     struct shift_config cascade = {"cascade", url, &shifts->cascade_ms, leader_fd(leader), eraser_run, &shifts->eraser};
+    struct shift_config proof = {"proof", url, &shifts->cascade_ms, leader_fd(leader), prover_run, &shifts->prover};
     shifts->expiry[0] = shift_start(&expiry, why);
     shifts->expiry[1] = shift_start(&others, why);
     shifts->cascade = shift_start(&cascade, why);
-    return shifts->expiry[0] && shifts->expiry[1] && shifts->cascade ? OK : ERR_MEMORY;
+    shifts->proof = shift_start(&proof, why);
+    return shifts->expiry[0] && shifts->expiry[1] && shifts->cascade && shifts->proof ? OK : ERR_MEMORY;
 }
 
 void shifts_stop(struct shifts *shifts)
@@ -60,5 +62,6 @@ void shifts_stop(struct shifts *shifts)
         shifts->expiry[i] = NULL;
     }
     shift_stop(shifts->cascade);
-    shifts->cascade = NULL;
+    shift_stop(shifts->proof);
+    shifts->cascade = shifts->proof = NULL;
 }

@@ -5,8 +5,9 @@ import assert from 'node:assert/strict';
 import { randomUUID } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
-import { addBillingAccount, addCustomer, scene } from './lib/customers.js';
-import { erased, ledger, remove } from './lib/erasure.js';
+import { addBillingAccount, addCustomer, asAdmin, freeze, scene } from './lib/customers.js';
+import { erased, ledger, receipt, remove } from './lib/erasure.js';
+import { request } from './lib/http.js';
 import { run } from './lib/reclaim.js';
 import { Stage, until } from './lib/stage.js';
 
@@ -32,6 +33,14 @@ async function take(name, columns, ...args) {
   await cascade('add', name, '--table', name, '--column', /(\w+_id)/.exec(columns)[1], ...args);
 }
 
+const claimsOf = async (customer) => {
+  const answer = await request(server, { path: `/v1/customers/${customer.id}/certificate`, headers: asAdmin() });
+  assert.equal(answer.status, 200, answer.body);
+  return JSON.parse(Buffer.from(answer.body.split('.')[1], 'base64url'));
+};
+const eraserWaits = () =>
+  until('the erasure waits', async () => (await db.query(`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%cascade_page%'`)).length > 0);
+
 /** Holds rows of a table, so that its erasure waits; returns how to let go. */
 async function held(table) {
   const session = await db.session(stage, `holder of ${table}`);
@@ -47,7 +56,7 @@ describe('a participant', () => {
     await db.query(`insert into public.drafts values ($1, 'a'), ($1, 'b')`, [customer.id]);
     const letGo = await held('drafts');
     await gone(customer);
-    await until('the erasure waits', async () => (await db.query(`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%cascade_page%'`)).length > 0);
+    await eraserWaits();
     const off = cascade('disable', 'drafts');
     await letGo();
     await off;
@@ -58,6 +67,76 @@ describe('a participant', () => {
     await until('erased', async () => (await notesOf('drafts', customer.id)).length === 0);
     assert.equal((await erased(server, customer)).participants.find(({ name }) => name === 'drafts').status, 'done');
     await cascade('remove', 'drafts');
+  });
+
+  it('that is switched off while a page of it is erased is certified as kept, and the page as never written', async () => {
+    await take('letters', 'customer_id uuid, note text', '--page', '2');
+    const customer = await addCustomer(db);
+    await db.query(`insert into public.letters select $1, n::text from generate_series(1, 5) n`, [customer.id]);
+    const letGo = await held('letters');
+    await gone(customer);
+    await eraserWaits();
+    await cascade('disable', 'letters');
+    await letGo();
+    await erased(server, customer);
+    assert.equal((await partOf(customer, 'letters')).status, 'kept');
+    assert.deepEqual(await notesOf('letters', customer.id), ['1', '2', '3', '4', '5']);
+    const claims = await claimsOf(customer);
+    assert.deepEqual(claims.kept.map(({ name }) => name), ['letters']);
+    await cascade('enable', 'letters');
+    await until('erased', async () => (await notesOf('letters', customer.id)).length === 0);
+    await erased(server, customer);
+    const later = await claimsOf(customer);
+    assert.deepEqual([later.kept, later.participants.find(({ name }) => name === 'letters').rows, later.replaces], [[], 5, claims.jti]);
+    await cascade('remove', 'letters');
+  });
+
+  it('that is added while the last receipt comes is waited for before anything is certified', async () => {
+    await cascade('add', 'archive', '--remote');
+    await db.query('create table public.visits (customer_id uuid, note text); create index on public.visits (customer_id)');
+    const customer = await addCustomer(db);
+    await db.query(`insert into public.visits values ($1, 'a')`, [customer.id]);
+    await gone(customer);
+    const letGo = await held('visits');
+    const session = await db.session(stage, 'cascade add');
+    await session.query('begin');
+    await session.query(`select reclaim.cascade_add('visits', 'public.visits', 'customer_id', null, '{}', null, true)`);
+    assert.equal((await receipt(server, customer.id, 'archive', { status: 'done', rows: 1 })).status, 200);
+    await until('settled', async () => (await db.query('select from reclaim.erasures where customer_id = $1 and settled_at is not null', [customer.id])).length > 0);
+    await until('sealed since', async () => (await db.query(`select from reclaim.receipt_facts f join reclaim.sealed_leaves l on l.source = 'receipt' and l.fact_id = f.id
+      where f.customer_id = $1 and f.participant = 'archive'`, [customer.id])).length > 0);
+    await session.query('commit');
+    await eraserWaits();
+    assert.equal((await ledger(server, customer.id)).json.status, 'pending');
+    assert.deepEqual(await db.query('select from reclaim.erasure_certificates where customer_id = $1', [customer.id]), []);
+    await letGo();
+    await erased(server, customer);
+    const names = (await claimsOf(customer)).participants.map(({ name }) => name);
+    assert.deepEqual(names.filter((name) => !name.startsWith('reclaim.')), ['archive', 'visits']);
+    for (const name of ['archive', 'visits']) await cascade('remove', name);
+  });
+
+  it('whose table is locked keeps neither facts from being sealed nor other customers from being looked at again', async () => {
+    await take('blogs', 'customer_id uuid, note text');
+    await take('alarms', 'customer_id uuid, note text');
+    const customer = await addCustomer(db), other = await addCustomer(db);
+    await gone(other);
+    await erased(server, other);
+    await db.query(`insert into public.alarms values ($1, 'late')`, [other.id]);
+    const session = await db.session(stage, 'a migration of the team');
+    await session.query('begin');
+    await session.query('lock table public.blogs in access exclusive mode');
+    await cascade('rescan', other.id);
+    await until('found at the table that is not locked', async () => (await db.query('select from reclaim.erasures where customer_id = $1 and completed_at is null', [other.id])).length > 0);
+    await gone(customer);
+    await eraserWaits();
+    const since = Number((await db.query('select coalesce(max(position), 0) as last from reclaim.sealed_leaves'))[0].last);
+    assert.equal((await freeze(server, (await addCustomer(db)).id)).status, 200);
+    await until('sealed while the erasure waits', async () => (await db.query(`select from reclaim.sealed_leaves where source = 'customer' and position > $1`, [since])).length > 0, 20_000);
+    assert.ok((await db.query(`select from pg_stat_activity where wait_event_type = 'Lock' and query like '%cascade_page%'`)).length > 0, 'the erasure waits no longer');
+    await session.query('commit');
+    for (const one of [customer, other]) await erased(server, one);
+    for (const name of ['blogs', 'alarms']) await cascade('remove', name);
   });
 
   it('of accounts that is off is in the ledger of whoever has rows there, and on again it erases them', async () => {

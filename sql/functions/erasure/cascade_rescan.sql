@@ -1,9 +1,10 @@
 -- Looks again at up to so many customers whose erasure is complete and for whom that is due: 1 hour, 1 day and 30 days after it,
 -- when a billing account came late (reclaim.erasure_late), and when asked. Supabase Storage is asked later, by its API. Rows that came after the receipt make it due again, and the ledger says so; what was written into rows that
 -- Reclaim looks after itself is cleared again at once. A customer whose id is in use again is left alone. One that cannot be looked at
--- does not keep the others from it, and its turn comes again in an hour. trouble: what could not be looked at.
+-- does not keep the others from it, and its turn comes again in an hour, nor does a table that is locked. trouble: what could not be looked at.
 CREATE OR REPLACE FUNCTION reclaim.cascade_rescan(p_customers integer, OUT looked integer, OUT found integer, OUT trouble text)
 LANGUAGE plpgsql SET search_path = pg_catalog SET enable_seqscan = off SET plan_cache_mode = force_custom_plan SET jit = off
+  SET lock_timeout = '3s'
 AS $$
 DECLARE
   v_count ALIAS FOR $3; -- found: that name alone is plpgsql's own variable

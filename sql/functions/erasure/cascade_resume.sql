@@ -6,6 +6,7 @@ AS $$
 DECLARE
   v_due uuid[];
 BEGIN
+  PERFORM pg_advisory_xact_lock_shared(1919247212, 8); -- nothing is certified before these receipts are seen
   WITH due AS (
     UPDATE reclaim.cascade_receipts SET status = 'pending', next_try_at = clock_timestamp(), error = NULL
       WHERE participant = p_participant AND status = 'kept' RETURNING customer_id)

@@ -16,6 +16,10 @@ BEGIN
     EXCEPTION WHEN OTHERS THEN
       IF SQLSTATE ~ '^(40|57)' THEN
         RAISE; -- it may go well another time
+      ELSIF SQLSTATE = '55P03' THEN -- a table is locked: it would be waited for with each of them again
+        failed := failed || p_ids;
+        trouble := concat_ws(', ', trouble, format('%s %s', v_step, SQLSTATE));
+        CONTINUE;
       END IF;
     END;
     FOREACH v_id IN ARRAY p_ids LOOP

@@ -26,7 +26,7 @@ BEGIN
       UPDATE reclaim.erasures SET reopened_at = v_now, settled_at = v_now, completed_at = NULL, certificate_id = NULL, rescan_at = NULL
         WHERE customer_id = p_customer AND settled_at IS NOT NULL;
     END IF;
-  ELSIF p_outcome = 'done' THEN
+  ELSIF p_outcome = 'done' AND v_status <> 'kept' THEN
     PERFORM reclaim.cascade_write(p_participant, ARRAY[p_customer], ARRAY[p_customer], ARRAY[p_rows], '{}', v_now);
     PERFORM reclaim.erasures_settle(ARRAY[p_customer]);
   ELSIF v_status <> 'kept' THEN
