@@ -206,6 +206,29 @@ describe('DELETE /v1/customers/{id}', () => {
   });
 });
 
+describe('personal data that is cleared twice, since a crash repeated it', () => {
+  it('leaves the link and the number of the one last mail as they are', async () => {
+    const added = await run(stage, ['cascade', 'add', 'slow', '--remote'], { database: db });
+    assert.equal(added.code, 0, added.stderr);
+    const person = await addPerson(stage, db);
+    const hashes = async () => (await db.query('select address_hash, link_hash, keyed_address from reclaim.erasures where customer_id = $1', [person.id]))[0];
+    await db.query(`update reclaim.customer_customers set status = 'deleted' where id = $1`, [person.id]);
+    await mailDone(db, person);
+    const first = await hashes();
+    assert.ok(first.address_hash && first.link_hash);
+    const sent = provider.attempts.length;
+    await db.query(`insert into reclaim.work_items (kind, payload) values ('anonymise', jsonb_build_object('customer_id', $1::text))`, [person.id]);
+    await db.query('notify reclaim_work');
+    await until('cleared again', async () => (await db.query(`select from reclaim.work_items where payload->>'customer_id' = $1`, [person.id])).length === 0);
+    assert.deepEqual(await hashes(), first);
+    assert.deepEqual(provider.attempts.slice(sent).map(({ mail }) => mail.to), []);
+    assert.equal((await receipt(server, person.id, 'slow', { status: 'done', rows: 1 })).status, 200);
+    await erased(server, person);
+    assert.deepEqual(await hashes(), first);
+    assert.equal((await run(stage, ['cascade', 'remove', 'slow'], { database: db })).code, 0);
+  });
+});
+
 describe('GET /v1/customers/{id}/erasure', () => {
   it('previews what would go, to its owner and to admins, frozen or not; nothing happens by it', async () => {
     const person = await addPerson(stage, db);
