@@ -7,7 +7,6 @@
 #include "proof/facts.h"
 
 #define CERTIFICATES_AT_ONCE 500
-#define NOTED_WITHIN_S 5 /* the leader notes a certificate in the erasure directly after it is committed */
 
 /* clang-format off */
 #define IS_CERTIFIED(customer) \
@@ -54,12 +53,16 @@ static const struct statement audit_repeated_facts = {
     .columns = "customer_id:uuid participant:text",
 };
 
-/* What contradicts itself, without a look at certificates. Erasures that were complete before there were certificates are settled when
+/* What contradicts itself, without a look into certificates. An erasure that was opened again has an open receipt, or is settled again.
+ * Erasures that were complete before there were certificates are settled when
  * they were completed, and wait for theirs. */
 static const struct statement audit_erasures = {
     .name = "audit_erasures",
     .sql = "SELECT e.customer_id, false AS removed FROM reclaim.erasures e WHERE CASE WHEN e.certificate_id IS NULL"
            " THEN e.completed_at IS NOT NULL AND e.settled_at IS DISTINCT FROM e.completed_at"
+           " OR e.settled_at IS NULL AND e.cleared AND EXISTS (SELECT FROM reclaim.erasure_certificates c"
+           " WHERE c.customer_id = e.customer_id) AND NOT EXISTS (SELECT FROM reclaim.cascade_receipts r"
+           " WHERE r.customer_id = e.customer_id AND r.status NOT IN ('done', 'kept'))"
            " ELSE NOT EXISTS (SELECT FROM reclaim.erasure_certificates c WHERE c.certificate_id = e.certificate_id"
            " AND c.customer_id = e.customer_id) END"
            " UNION ALL SELECT DISTINCT f.customer_id, true FROM reclaim.receipt_facts f WHERE NOT EXISTS ("
@@ -80,13 +83,12 @@ static const struct statement audit_certificates = {
            " AND n.id > c.id) AS is_last, e.customer_id IS NULL AS removed,"
            " " CLAIM_TIME("e.requested_at") " AS requested, e.address_hash,"
            " " CLAIM_TIME("e.completed_at") " AS erased, e.certificate_id AS noted,"
-           " e.settled_at IS NOT DISTINCT FROM c.settled_at AS settled,"
-           " extract(epoch FROM pg_catalog.clock_timestamp())::int8 AS clock_s"
+           " e.settled_at IS NOT DISTINCT FROM c.settled_at AS settled"
            " FROM reclaim.erasure_certificates c LEFT JOIN reclaim.erasures e ON e.customer_id = c.customer_id"
            " WHERE c.id > $1::int8 ORDER BY c.id LIMIT $2::int8",
     .params = 2,
     .columns = "id:int8 certificate_id:uuid customer_id:uuid fact:text jws:text completed:text is_last:bool"
-               " removed:bool requested:text address_hash:text erased:text noted:uuid settled:bool clock_s:int8",
+               " removed:bool requested:text address_hash:text erased:text noted:uuid settled:bool",
 };
 /* clang-format on */
 
@@ -104,7 +106,6 @@ enum certificate_column {
     ERASED,
     NOTED,
     SETTLED,
-    CLOCK_S,
 };
 
 const struct statement *const audit_receipts_statements[] = {
@@ -140,16 +141,14 @@ static bool says(const json_t *claims, const char *name, struct str value)
     return str_eq(str_of(json_string_value(json_object_get(claims, name))), value);
 }
 
-/* The erasure as its last certificate says. It is open again when it names no certificate; it names one right after that was sealed. */
+/* The erasure as its last certificate says. It is not complete while it names none: it was opened again, or the head over the certificate
+ * is not in the journal yet. */
 static bool erasure_fits(const json_t *claims, const struct pg_call *rows, int row)
 {
-    int64_t issued_s = json_integer_value(json_object_get(claims, "iat"));
-    bool is_new = pg_get_i64(rows, row, CLOCK_S) - issued_s < NOTED_WITHIN_S;
-    bool is_open = pg_is_null(rows, row, ERASED) && !pg_get_bool(rows, row, SETTLED);
     return says(claims, "requested_at", pg_get(rows, row, REQUESTED)) &&
            says(json_object_get(claims, "address"), "hash", pg_get(rows, row, ADDRESS_HASH)) &&
            (pg_is_null(rows, row, NOTED)
-                ? is_open || is_new
+                ? pg_is_null(rows, row, ERASED)
                 : str_eq(pg_get(rows, row, NOTED), pg_get(rows, row, CERTIFICATE_ID)) &&
                       pg_get_bool(rows, row, SETTLED) && says(claims, "completed_at", pg_get(rows, row, ERASED)));
 }

@@ -72,7 +72,8 @@ static const struct statement verify_leaves = {
 #define INSERTED(source, table, signed_s, xmax) \
     "SELECT '" source "' AS source, l.id FROM " WITHOUT_LEAF(source, table) \
     " AND (l.id <= (SELECT s.floor FROM reclaim.sealed_sources s WHERE s.source = '" source "')" \
-    " OR l.created_at < pg_catalog.to_timestamp((" signed_s "::int8 - " LAG ")::float8)" \
+    " OR l.created_at < least(pg_catalog.to_timestamp(" signed_s "::float8), pg_catalog.clock_timestamp())" \
+    " - " LAG " * interval '1 second'" \
     " AND l.xmin::text::int8 > 2 AND (l.xmin::text::int8 - " xmax "::int8) & 4294967295 < 2147483648)"
 
 /* $1 leaves under signed heads; $8 the last head that was read: others were signed meanwhile */
@@ -171,6 +172,7 @@ struct log_walk {
     struct proof_key_set generations; /* that the installation says it has */
     int64_t later_key;                /* size of the first head that is signed with a later one; 0: none */
     int64_t installed_s;
+    int64_t now_s;
     int64_t gone_before_s; /* rows made before may have been removed by retention */
     int64_t last_position; /* to notice two rows with one leaf */
     int64_t lasting;       /* leaves of rows that retention does not remove */
@@ -202,7 +204,7 @@ static void check_head(struct log_verifier *v, struct log_walk *w, int64_t size,
     } else if (w->later_key == 0 && sealed_head_read(jws, &w->generations, &again, NULL)) {
         w->later_key = size;
     }
-    if (head.signed_s - head.retention_s > w->gone_before_s)
+    if (head.signed_s <= w->now_s && head.signed_s - head.retention_s > w->gone_before_s)
         w->gone_before_s = head.signed_s - head.retention_s;
     w->before = head;
     w->before_hash = digest_sha256(jws);
@@ -244,6 +246,15 @@ static bool may_be_gone(const struct log_walk *w, enum log_source s, const struc
            (head->signed_s - LAG_S < w->gone_before_s || (oldest_s < w->gone_before_s && !w->of[s].present));
 }
 
+/* Whether a row is older than rows of its time can be: those of before the head were sealed by then. The clock of the database may have
+ * gone back since. */
+static bool is_dated_back(const struct sealed_head *sealed_to, const struct sealed_head *head, int64_t created_s,
+                          int64_t xmin)
+{
+    int64_t oldest_s = (sealed_to->signed_s < head->signed_s ? sealed_to->signed_s : head->signed_s) - LAG_S;
+    return sealed_to->size > 0 && created_s < oldest_s && is_later(xmin, sealed_to->xmax);
+}
+
 static void check_row(struct log_verifier *v, struct log_walk *w, enum log_source s, const struct sealed_head *head,
                       const struct pg_call *rows, int row)
 {
@@ -257,8 +268,7 @@ static void check_row(struct log_verifier *v, struct log_walk *w, enum log_sourc
         verify_report(v, "removed: row %lld of %s (leaf %lld)", id, sources[s].table, position);
     else if (!str_eq(now, pg_get(rows, row, 3)))
         verify_report(v, "changed: row %lld of %s (leaf %lld)", id, sources[s].table, position);
-    else if (sealed_to->size > 0 && pg_get_i64(rows, row, 5) < sealed_to->signed_s - LAG_S &&
-             is_later(pg_get_i64(rows, row, 6), sealed_to->xmax))
+    else if (is_dated_back(sealed_to, head, pg_get_i64(rows, row, 5), pg_get_i64(rows, row, 6)))
         verify_report(
             v, "inserted: row %lld of %s (leaf %lld) is dated back: its transaction began after the head of size %lld",
             id, sources[s].table, position, (long long)sealed_to->size);
@@ -457,8 +467,9 @@ static enum err read_installation(struct log_verifier *v, struct log_walk *w, in
 
 enum err log_verify(struct log_verifier *v)
 {
+    int64_t now_s = clock_wall_us() / 1000000;
     struct log_walk w = {
-        .gone_before_s = clock_wall_us() / 1000000 - v->retention_ms / 1000, .last_position = -1, .in_step = true};
+        .now_s = now_s, .gone_before_s = now_s - v->retention_ms / 1000, .last_position = -1, .in_step = true};
     int64_t epoch, after = INT64_MIN;
     enum err e = read_installation(v, &w, &epoch);
     if (e || (e = check_heads(v, &w)))

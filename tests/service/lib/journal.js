@@ -27,7 +27,9 @@ export const readyz = async (server) => JSON.parse((await ops(server, '/readyz')
 export const says = (server, status) => until(`/readyz says ${status}`, async () => (await readyz(server)) === status);
 
 const inDer = (seed) => Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), seed]); // RFC 8410, section 7
-const proofKey = createPrivateKey({ key: inDer(Buffer.from(hkdfSync('sha256', canaryKey, '', 'proof 1', 32))), format: 'der', type: 'pkcs8' });
+/** The key that Reclaim signs with. */
+export const proofKey = (generation) =>
+  createPrivateKey({ key: inDer(Buffer.from(hkdfSync('sha256', canaryKey, '', `proof ${generation}`, 32))), format: 'der', type: 'pkcs8' });
 const hashOf = (line) => createHash('sha256').update(line).digest('hex');
 
 /**
@@ -42,7 +44,7 @@ export async function dateBack(db, daysOf) {
     const said = JSON.parse(text);
     const days = daysOf(said);
     const dated = JSON.stringify({ ...said, at: said.at - Math.round(days * 86_400), ...(said.previous && { previous: renamed.get(said.previous) ?? said.previous }) });
-    const signed = `${dated}\t${sign(null, Buffer.from(dated), proofKey).toString('base64url')}`;
+    const signed = `${dated}\t${sign(null, Buffer.from(dated), proofKey(1)).toString('base64url')}`;
     renamed.set(hashOf(line), hashOf(signed));
     lines.push(signed);
     await db.query(`update reclaim.journal_lines set hash = decode($2, 'hex'), line = $3, created_at = created_at - $4 * interval '1 day' where id = $1`, [id, hashOf(signed), signed, days]);
