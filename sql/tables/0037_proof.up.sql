@@ -8,7 +8,7 @@ CREATE TABLE reclaim.receipt_facts (
   id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   customer_id uuid NOT NULL,
   participant text NOT NULL,
-  kind text NOT NULL,
+  kind text NOT NULL CHECK (kind IN ('table', 'remote', 'storage', 'unknown')),
   status text NOT NULL CHECK (status IN ('done', 'kept')),
   rows bigint NOT NULL,
   late_rows bigint NOT NULL,
@@ -16,14 +16,27 @@ CREATE TABLE reclaim.receipt_facts (
   done_at timestamptz,
   late_at timestamptz,
   reason text,                    -- of what is kept
-  reported_by text NOT NULL CHECK (reported_by IN ('reclaim', 'service', 'administrator')),
-  created_at timestamptz NOT NULL DEFAULT clock_timestamp()
+  how text CHECK (how IN ('deleted', 'emptied', 'marked', 'reported', 'unknown')), -- what became of the rows; null: of what is kept
+  reported_by text NOT NULL CHECK (reported_by IN ('reclaim', 'service', 'administrator', 'unknown')),
+  created_at timestamptz NOT NULL DEFAULT clock_timestamp(),
+  CHECK ((status = 'kept') = (how IS NULL))
 );
 CREATE INDEX receipt_facts_customer_id_idx ON reclaim.receipt_facts (customer_id, participant, id);
-INSERT INTO reclaim.receipt_facts (customer_id, participant, kind, status, rows, late_rows, first_tried_at, done_at, late_at, reason, reported_by)
-  SELECT r.customer_id, r.participant, coalesce(p.kind, 'table'), r.status, r.rows, r.late_rows, r.first_tried_at, r.done_at, r.late_at,
-    CASE WHEN r.status = 'kept' THEN r.error END, CASE WHEN p.kind = 'remote' THEN 'service' ELSE 'reclaim' END
-  FROM reclaim.cascade_receipts r LEFT JOIN reclaim.cascade_participants p ON p.name = r.participant WHERE r.status IN ('done', 'kept');
+-- As far as it is known: of a participant that was removed it is not. What a rescan cleared in rows that Reclaim looks after itself
+-- has the name of the table.
+WITH own AS MATERIALIZED (
+  SELECT format('%I.%I', n.nspname, c.relname) AS name FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.relkind IN ('r', 'p'))
+INSERT INTO reclaim.receipt_facts (customer_id, participant, kind, status, rows, late_rows, first_tried_at, done_at, late_at, reason, how,
+    reported_by)
+  SELECT r.customer_id, r.participant, CASE WHEN p.name IS NOT NULL THEN p.kind WHEN own.name IS NOT NULL THEN 'table' ELSE 'unknown' END,
+    r.status, r.rows, r.late_rows, r.first_tried_at, r.done_at, r.late_at, CASE WHEN r.status = 'kept' THEN r.error END,
+    CASE WHEN r.status = 'kept' THEN NULL WHEN p.name IS NULL THEN CASE WHEN own.name IS NOT NULL THEN 'emptied' ELSE 'unknown' END
+      WHEN p.kind = 'remote' THEN 'reported' WHEN p.scrub_columns <> '{}' OR p.name LIKE 'reclaim.%' THEN 'emptied'
+      WHEN p.soft_delete_column IS NOT NULL THEN 'marked' ELSE 'deleted' END,
+    CASE WHEN p.kind = 'remote' THEN 'service' WHEN p.name IS NOT NULL OR own.name IS NOT NULL OR r.status = 'kept' THEN 'reclaim' ELSE 'unknown' END
+  FROM reclaim.cascade_receipts r LEFT JOIN reclaim.cascade_participants p ON p.name = r.participant
+    LEFT JOIN own ON own.name = r.participant
+  WHERE r.status IN ('done', 'kept');
 
 -- One for each time that an erasure was completed.
 CREATE TABLE reclaim.erasure_certificates (

@@ -44,6 +44,31 @@ static const char *text_of(const json_t *object, const char *name)
     return text ? text : "";
 }
 
+/* What became of its rows, and who says so: "3 rows deleted, 2026-…, by Reclaim itself". */
+static void print_participant(const json_t *one)
+{
+    static const struct {
+        const char *how, *words;
+    } outcomes[] = {
+        {"deleted", " deleted"}, {"emptied", " emptied of what is personal"}, {"marked", " only marked as deleted"}};
+    static const struct {
+        const char *by, *words;
+    } sources[] = {{"reclaim", "by Reclaim itself"},
+                   {"service", "as this service reported"},
+                   {"administrator", "as an administrator reported for this service"}};
+    const char *label = text_of(one, "label"), *outcome = "", *source = "and it is not known who reported it";
+    const char *unit = strcmp(text_of(one, "kind"), "storage") == 0 ? "object" : "row";
+    int64_t rows = json_integer_value(json_object_get(one, "rows"));
+    for (size_t i = 0; i < COUNT_OF(outcomes); i++)
+        if (strcmp(text_of(one, "how"), outcomes[i].how) == 0)
+            outcome = outcomes[i].words;
+    for (size_t i = 0; i < COUNT_OF(sources); i++)
+        if (strcmp(text_of(one, "reported_by"), sources[i].by) == 0)
+            source = sources[i].words;
+    printf("  %s%s%s%s: %lld %s%s%s, %s, %s\n", text_of(one, "name"), *label ? " (" : "", label, *label ? ")" : "",
+           (long long)rows, unit, rows == 1 ? "" : "s", outcome, text_of(one, "done_at"), source);
+}
+
 static void print_participants(const json_t *list)
 {
     size_t i;
@@ -51,18 +76,8 @@ static void print_participants(const json_t *list)
     if (json_array_size(list) == 0)
         printf("Erased: no service or table was registered; the account's own row and login were cleared.\n");
     else
-        printf("Erased:\n");
-    json_array_foreach(list, i, one)
-    {
-        const char *by = text_of(one, "reported_by");
-        int64_t rows = json_integer_value(json_object_get(one, "rows"));
-        printf("  %s%s%s%s: %lld row%s, %s, %s\n", text_of(one, "name"), *text_of(one, "label") ? " (" : "",
-               text_of(one, "label"), *text_of(one, "label") ? ")" : "", (long long)rows, rows == 1 ? "" : "s",
-               text_of(one, "done_at"),
-               strcmp(by, "reclaim") == 0   ? "erased by Reclaim itself"
-               : strcmp(by, "service") == 0 ? "as this service reported"
-                                            : "as an administrator reported for this service");
-    }
+        printf("What was done:\n");
+    json_array_foreach(list, i, one) print_participant(one);
 }
 
 static void print_kept(const json_t *kept, const json_t *not_covered)

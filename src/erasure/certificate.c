@@ -144,7 +144,7 @@ static bool all_done(const json_t *participants)
 static bool has_shape(const json_t *claims)
 {
     static const char *const texts[] = {"iss", "installation", "jti", "sub", "requested_at", "completed_at"};
-    static const char *const of_participant[] = {"name", "kind", "status", "done_at", "reported_by"};
+    static const char *const of_participant[] = {"name", "kind", "status", "done_at", "how", "reported_by"};
     static const char *const of_kept[] = {"name", "kind", "reason"};
     static const char *const of_not_covered[] = {"what", "reason"};
     return has_texts(claims, texts, COUNT_OF(texts)) && json_is_integer(json_object_get(claims, "iat")) &&

@@ -20,7 +20,7 @@
 #define FACT_OF_RECEIPT \
     "pg_catalog.json_build_array('receipt', l.id, l.customer_id, l.participant, l.kind, l.status, l.rows," \
     " l.late_rows, " FACT_TIME("l.first_tried_at") ", " FACT_TIME("l.done_at") ", " FACT_TIME("l.late_at") "," \
-    " l.reason, l.reported_by, " FACT_TIME("l.created_at") ")::text"
+    " l.reason, l.how, l.reported_by, " FACT_TIME("l.created_at") ")::text"
 /* clang-format on */
 /* Of reclaim.erasure_certificates l: the claims themselves, so that a certificate proves its own leaf. */
 #define FACT_OF_CERTIFICATE "l.fact"

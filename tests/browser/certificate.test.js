@@ -23,14 +23,14 @@ const linkIn = (mail) => mail.text.match(/\/v1\/customers\/\S+\?secret=[0-9a-f]{
 const text = (page) => page.locator('main').innerText();
 
 /** A deleted customer with rows, whose archive has not confirmed yet, and the link of its last mail. */
-async function deleted() {
+async function deleted(others = []) {
   const customer = await addCustomer(db);
   await db.query('insert into public.recordings (customer_id) select $1 from generate_series(1, 1204)', [customer.id]);
-  await db.query('insert into public.contacts (customer_id) values ($1)', [customer.id]);
+  for (const table of ['contacts', ...others]) await db.query(`insert into public.${table} (customer_id) values ($1)`, [customer.id]);
   assert.equal((await remove(server, customer.id)).status, 200);
   await until('all but the archive', async () => {
     const { json } = await request(server, { path: `/v1/customers/${customer.id}/erasure`, headers: asAdmin() });
-    return json.participants.every(({ name, status }) => name === 'archive' || status === 'done');
+    return json.participants.every(({ name, status }) => name === 'archive' || status === 'done' || status === 'kept');
   });
   return { customer, link: linkIn(await lastMail(customer)) };
 }
@@ -82,7 +82,7 @@ describe('the link of the last mail', () => {
     await until('the page shows the certificate by itself', async () => /^This account was erased on /.test(await heading(page).catch(() => '')));
     const said = await text(page);
     assert.match(said, /This certificate holds\./);
-    assert.match(said, /Call recordings\s+1,?204 rows\s[^]*erased by Reclaim itself/);
+    assert.match(said, /Call recordings\s+1,?204 rows deleted\s[^]*by Reclaim itself/);
     assert.match(said, /Archive abroad\s+7 rows\s[^]*reported by an administrator for the service/);
     assert.match(said, /Backups, until \d+ \w+ 20\d\d/);
     assert.match(said, /position \d+ of \d+/);
@@ -104,8 +104,15 @@ describe('the link of the last mail', () => {
     await watched(page);
   });
 
-  it('shows a certificate that prints on A4, and names what is kept, in both languages', async () => {
-    const { customer, link } = await deleted();
+  it('shows a certificate that prints on A4, and says what became of rows and what is kept, in both languages', async () => {
+    for (const [name, ...scrub] of [['letters'], ['people', 'name']]) {
+      await db.query(`create table public.${name} (id bigint generated always as identity primary key, customer_id uuid not null, name text default 'Someone', tm_delete timestamptz);
+        create index on public.${name} (customer_id)`);
+      await db.query(`select reclaim.cascade_add($1, $1, 'customer_id', 'tm_delete', $2, null, false)`, [name, scrub]);
+    }
+    const { customer, link } = await deleted(['letters', 'people']);
+    await db.query(`insert into reclaim.cascade_receipts (customer_id, participant, status, rows, done_at) values ($1, 'crm', 'done', 5, reclaim.now())`, [customer.id]);
+    await db.query(`select reclaim.receipts_note('crm', array[$1::uuid], 'unknown')`, [customer.id]); // as before an upgrade
     await db.query(`select reclaim.erasure_keep(array[$1::uuid], 'public.invoices.amount', 'column', 'invoices are kept for ten years by law', 12)`, [customer.id]);
     const early = await reader();
     await early.goto(link);
@@ -115,7 +122,13 @@ describe('the link of the last mail', () => {
     await erased(server, customer);
     const page = await reader();
     await page.goto(link);
-    assert.match(await text(page), /public\.invoices\.amount\s+12 rows\s+invoices are kept for ten years by law/);
+    const said = await text(page);
+    assert.match(said, /contact_list\s+1 row deleted\s/);
+    assert.match(said, /people\s+1 row emptied of what is personal\s/);
+    assert.match(said, /letters\s+1 row only marked as deleted\s/);
+    assert.match(said, /crm\s+5 rows\s[^\n]*, it is not known who reported it/);
+    assert.match(said, /public\.letters\s+1 row\s+its rows are marked as deleted and stay, with what they hold in name /);
+    assert.match(said, /public\.invoices\.amount\s+12 rows\s+invoices are kept for ten years by law/);
     await look(page, 'certificate');
     const paper = await printed(page, 'certificate-print');
     assert.equal(paper.buttons, 0);
@@ -127,9 +140,10 @@ describe('the link of the last mail', () => {
     assert.ok(sheets >= 1 && sheets <= 2, `two sheets at most, not ${sheets}`);
     await page.goto(`${page.url()}&lang=de`);
     assert.match(await heading(page), /^Dieses Konto ist gelöscht\. Alles war erledigt am /);
-    assert.doesNotMatch(await text(page), /rows|erased|reported|Backups|Certificate/);
+    assert.doesNotMatch((await text(page)).replace(/its rows are marked .*/, ''), /rows|erased|reported|Backups|Certificate/);
     await printed(page, 'certificate-print-de');
     await watched(page);
+    for (const name of ['letters', 'people']) await db.query('delete from reclaim.cascade_participants where name = $1', [name]);
   });
 
   it('works without scripts', async () => {

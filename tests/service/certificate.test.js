@@ -72,9 +72,10 @@ describe('a certificate', () => {
     assert.equal(claims.requested_at, ledger.requested_at);
     assert.equal(claims.completed_at, ledger.completed_at);
     assert.deepEqual(
-      claims.participants.map(({ name, kind, status, rows, reported_by }) => ({ name, kind, status, rows, reported_by })),
-      ['contact', 'flow'].map((name) => ({ name, kind: 'table', status: 'done', rows: 3, reported_by: 'reclaim' })),
+      claims.participants.map(({ name, kind, status, rows, how, reported_by }) => ({ name, kind, status, rows, how, reported_by })),
+      [['contact', 'deleted'], ['flow', 'emptied']].map(([name, how]) => ({ name, kind: 'table', status: 'done', rows: 3, how, reported_by: 'reclaim' })),
     );
+    assert.deepEqual(claims.kept, []);
     assert.deepEqual(claims.not_covered.map(({ what }) => what), ['backups', 'events']);
     const text = JSON.stringify(claims).toLowerCase();
     for (const personal of [customer.email, customer.name]) assert.ok(!text.includes(personal.toLowerCase()), personal);
@@ -104,6 +105,58 @@ describe('a certificate', () => {
     assert.deepEqual(claims.participants.map(({ name, status, rows }) => [name, status, rows]), [['contact', 'done', 3]]);
     assert.deepEqual(await adopted.query('select level, motto, hobby from public.customer_customers'), [{ level: 2, motto: 'Carpe diem', hobby: null }]);
     assert.equal((await adopted.query('select from public.service_flow where tm_delete is null')).length, 3);
+  });
+
+  it('says of rows that are only marked that they are, and which of their columns stay, until these are emptied as well', async (t) => {
+    const marked = await cluster.database(t);
+    const own = await serve(t, { database: marked, env: { ...env, ...provider.env } });
+    await marked.query('delete from reclaim.cascade_participants');
+    const columns = `customer_id uuid not null, name text, address text, "Shoe size" int, other uuid default gen_random_uuid(), note text not null default '', tm_delete timestamptz`;
+    const cascade = async (...args) => {
+      const done = await run(t, ['cascade', ...args], { database: marked });
+      assert.equal(done.code, 0, args.join(' ') + done.stderr);
+    };
+    const add = (name, ...more) => cascade('add', name, '--table', name, '--column', 'customer_id', '--soft-delete', 'tm_delete', ...more);
+    for (const [name, ...scrub] of [['letters'], ['people', '--scrub', 'name,note'], ['stamps', '--scrub', '*'], ['times', '--scrub', 'name,address,Shoe size,note']]) {
+      await marked.query(`create table public.${name} (id bigint generated always as identity primary key, ${columns}); create index on public.${name} (customer_id)`);
+      await add(name, ...scrub);
+    }
+    const customer = await addCustomer(marked), empty = await addCustomer(marked);
+    for (const name of ['letters', 'people', 'stamps', 'times']) {
+      await marked.query(`insert into public.${name} (customer_id, name, address, "Shoe size") values ($1, 'Someone', 'Some Street', 42), ($1, null, null, null)`, [customer.id]);
+      await marked.query(`insert into public.${name} (customer_id, name, tm_delete) values ($1, 'Someone', now())`, [customer.id]); // the team's own mark
+    }
+    for (const { id } of [customer, empty]) assert.equal((await remove(own, id)).status, 200);
+    const { participants } = await erased(own, customer);
+    const ask = (id) => request(own, { path: `/v1/customers/${id}/certificate`, headers: asAdmin() });
+    const { body } = await ask(customer.id);
+    const claims = claimsOf(body);
+    assert.deepEqual(claims.participants.map(({ name, rows, how }) => [name, rows, how]), [['letters', 2, 'marked'], ['people', 3, 'emptied'], ['stamps', 3, 'emptied'], ['times', 3, 'emptied']]);
+    const stay = (names) => `its rows are marked as deleted and stay, with what they hold in ${names} (add --scrub to empty it)`;
+    const kept = [
+      { name: 'public.letters', kind: 'table', reason: stay('name, address, "Shoe size"'), rows: 2 },
+      { name: 'public.people', kind: 'table', reason: stay('address, "Shoe size"'), rows: 1 },
+    ];
+    assert.deepEqual(claims.kept, kept);
+    assert.deepEqual(participants.filter(({ status }) => status === 'kept').map(({ name, kind, reason, rows }) => ({ name, kind, reason, rows })), kept);
+    const said = (await verify(body, (await request(own, { path: '/.well-known/reclaim-erasure-key' })).body)).stdout;
+    assert.match(said, /letters: 2 rows only marked as deleted, .*by Reclaim itself/);
+    assert.match(said, /people: 3 rows emptied of what is personal/);
+    assert.match(said, /Not erased:\n {2}public\.letters: its rows are marked as deleted and stay, with what they hold in name, address/);
+    await erased(own, empty);
+    assert.deepEqual(claimsOf((await ask(empty.id)).body).kept, [], 'nothing of a customer without rows');
+
+    // One empties the rest from now on, the other deletes its rows.
+    await add('people', '--scrub', 'name,note,address,Shoe size');
+    await cascade('add', 'letters', '--table', 'letters', '--column', 'customer_id');
+    await cascade('rescan', customer.id);
+    const again = await until('another certificate', async () => {
+      const answer = await ask(customer.id);
+      return answer.status === 200 && answer.body !== body && claimsOf(answer.body);
+    });
+    assert.deepEqual(again.kept, []);
+    assert.deepEqual(again.participants.map(({ name, rows, how }) => [name, rows, how]), [['letters', 5, 'deleted'], ['people', 4, 'emptied'], ['stamps', 3, 'emptied'], ['times', 3, 'emptied']]);
+    assert.equal((await marked.query('select from public.letters')).length, 0);
   });
 
   it('is about an address whose salt stands in the last mail alone, as does the secret of the link', async () => {
@@ -152,7 +205,8 @@ describe('a certificate', () => {
     assert.equal(done.code, 0, done.stderr);
     assert.match(done.stdout, /^The certificate holds\./);
     assert.match(done.stdout, new RegExp(customer.id));
-    assert.match(done.stdout, /contact: 3 rows, .*erased by Reclaim itself/);
+    assert.match(done.stdout, /contact: 3 rows deleted, .*by Reclaim itself/);
+    assert.match(done.stdout, /flow: 3 rows emptied of what is personal, .*by Reclaim itself/);
     assert.match(done.stdout, /Not covered:\n {2}backups until 2/);
     assert.match(done.stdout, /Not proved:/);
     const salt = saltIn(mail);

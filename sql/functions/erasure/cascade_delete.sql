@@ -1,5 +1,5 @@
 -- One page of a table: erases rows of these customers, p.page_size at most; returns how many of which customer, and which
--- customers have rows left. What cannot be emptied, or what the table refuses to have emptied, stands in the ledger.
+-- customers have rows left. What is not emptied, or what the table refuses to have emptied, stands in the ledger.
 CREATE OR REPLACE FUNCTION reclaim.cascade_delete(p reclaim.cascade_participants, p_ids uuid[], OUT counted uuid[],
   OUT counts bigint[], OUT remaining uuid[])
 LANGUAGE plpgsql SET search_path = pg_catalog
@@ -40,7 +40,11 @@ BEGIN
       RAISE EXCEPTION USING ERRCODE = 'RCL01', MESSAGE = 'rows stay: a trigger or rule keeps them';
     END IF;
   END LOOP;
-  IF p.scrub_columns <> '{}' THEN
+  IF reclaim.cascade_command(p) = 'DELETE' THEN
+    IF counted <> '{}' THEN -- it may have kept rows of them before it was to delete them
+      PERFORM reclaim.erasure_keep_none(ARRAY(SELECT unnest(counted) EXCEPT SELECT unnest(remaining)), v_table::text);
+    END IF;
+  ELSIF NOT starts_with(p.name, 'reclaim.') THEN -- of its own tables Reclaim keeps nothing personal
     PERFORM reclaim.cascade_keep(p, v_own.keys, v_own.customers, remaining);
   END IF;
 END

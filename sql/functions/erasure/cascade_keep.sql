@@ -1,5 +1,5 @@
--- Notes in the ledgers of customers that have no rows left to erase which columns of a table are kept because they cannot be
--- emptied; what such a table kept of them before is forgotten. p_keys: the ids by which it knows them.
+-- Notes in the ledgers of customers that have no rows left to erase what is kept of a table whose rows stay: columns that cannot be
+-- emptied, and those that are not to be emptied; what such a table kept of them before is forgotten. p_keys: the ids by which it knows them.
 CREATE OR REPLACE FUNCTION reclaim.cascade_keep(p reclaim.cascade_participants, p_keys uuid[], p_customers uuid[], p_remaining uuid[])
 RETURNS void
 LANGUAGE plpgsql VOLATILE SET search_path = pg_catalog
@@ -19,6 +19,7 @@ BEGIN
         WHERE v.kept AND NOT own.customer = ANY ($3) GROUP BY 1, 2, 3) AS k GROUP BY k.name, k.reason, k.rows',
         v_table, p.customer_column, reclaim.cascade_type(p), v_kept) USING p_keys, p_customers, p_remaining;
   END IF;
+  PERFORM reclaim.cascade_keep_rows(p.table_name, ARRAY(SELECT unnest(p_customers) EXCEPT SELECT unnest(p_remaining)));
 END
 $$;
 REVOKE ALL ON FUNCTION reclaim.cascade_keep FROM PUBLIC;

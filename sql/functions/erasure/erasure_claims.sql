@@ -1,5 +1,6 @@
 -- What is certified of erasures that are settled and not certified yet, p_limit at most, which it locks: the claims about the
--- customer, without what the program adds (src/erasure/prove.c). Only those whose line is in a journal on the disk. A receipt that is kept was not erased.
+-- customer, without what the program adds (src/erasure/prove.c). Only those whose line is in a journal on the disk. How a receipt came about is what its last fact
+-- says. A receipt that is kept was not erased.
 CREATE OR REPLACE FUNCTION reclaim.erasure_claims(p_limit integer, OUT customer_id uuid, OUT settled_at timestamptz,
   OUT completed_at timestamptz, OUT claims jsonb) RETURNS SETOF record
 LANGUAGE sql VOLATILE SET search_path = pg_catalog SET enable_seqscan = off SET jit = off
@@ -17,17 +18,18 @@ AS $$
     'replaces', (SELECT c.certificate_id FROM reclaim.erasure_certificates c WHERE c.customer_id = e.customer_id ORDER BY c.id DESC LIMIT 1),
     'address', CASE WHEN e.address_hash IS NOT NULL THEN jsonb_build_object('alg', 'SHA-256', 'hash', e.address_hash) END,
     'participants', coalesce((SELECT jsonb_agg(jsonb_build_object('name', r.participant, 'label', nullif(p.label, ''),
-          'kind', coalesce(f.kind, p.kind, 'table'), 'status', r.status, 'rows', r.rows, 'late_rows', nullif(r.late_rows, 0),
+          'kind', coalesce(f.kind, 'unknown'), 'status', r.status, 'rows', r.rows, 'late_rows', nullif(r.late_rows, 0),
           'first_tried_at', reclaim.rfc3339(r.first_tried_at), 'done_at', reclaim.rfc3339(r.done_at),
-          'reported_by', coalesce(f.reported_by, 'reclaim')) ORDER BY r.participant)
+          'how', coalesce(f.how, 'unknown'), 'reported_by', coalesce(f.reported_by, 'unknown')) ORDER BY r.participant)
         FROM reclaim.cascade_receipts r LEFT JOIN reclaim.cascade_participants p ON p.name = r.participant
-          LEFT JOIN LATERAL (SELECT n.kind, n.reported_by FROM reclaim.receipt_facts n WHERE n.customer_id = r.customer_id
+          LEFT JOIN LATERAL (SELECT n.kind, n.how, n.reported_by FROM reclaim.receipt_facts n WHERE n.customer_id = r.customer_id
             AND n.participant = r.participant ORDER BY n.id DESC LIMIT 1) AS f ON true
         WHERE r.customer_id = e.customer_id AND r.status = 'done'), '[]'),
     'kept', coalesce((SELECT jsonb_agg(k.entry ORDER BY k.name) FROM (
-        SELECT r.participant AS name, jsonb_build_object('name', r.participant, 'kind', coalesce(p.kind, 'table'),
+        SELECT r.participant AS name, jsonb_build_object('name', r.participant, 'kind', coalesce(f.kind, 'unknown'),
             'reason', coalesce(r.error, 'not erased')) AS entry
-          FROM reclaim.cascade_receipts r LEFT JOIN reclaim.cascade_participants p ON p.name = r.participant
+          FROM reclaim.cascade_receipts r LEFT JOIN LATERAL (SELECT n.kind FROM reclaim.receipt_facts n WHERE n.customer_id = r.customer_id
+            AND n.participant = r.participant ORDER BY n.id DESC LIMIT 1) AS f ON true
           WHERE r.customer_id = e.customer_id AND r.status = 'kept'
         UNION ALL
         SELECT n.name, jsonb_build_object('name', n.name, 'kind', n.kind, 'reason', n.reason, 'rows', nullif(n.rows, 0))

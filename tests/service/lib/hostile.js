@@ -19,7 +19,7 @@ const columns = {
   auth_cleanup_events: ['id', 'log_id', 'correlation_id', 'email_hash', 'network_hash', 'kind', 'outcome', 'detail', 'sqlstate',
     'constraint_name', 'count', 'counted_from', 'created_at'],
   receipt_facts: ['id', 'customer_id', 'participant', 'kind', 'status', 'rows', 'late_rows', 'first_tried_at', 'done_at', 'late_at',
-    'reason', 'reported_by', 'created_at'],
+    'reason', 'how', 'reported_by', 'created_at'],
   erasure_certificates: ['id', 'certificate_id', 'customer_id', 'fact', 'jws', 'completed_at'],
   cascade_receipts: ['customer_id', 'participant', 'status', 'rows', 'late_rows', 'first_tried_at', 'done_at', 'late_at'],
   erasures: ['customer_id', 'requested_at', 'completed_at', 'settled_at', 'certificate_id', 'address_hash'],
