@@ -273,6 +273,19 @@ describe('a certificate', () => {
     await run(stage, ['cascade', 'remove', 'archive'], { database: db });
   });
 
+  it('says what a participant that was removed before it erased was, and of one that was removed later who reported', async () => {
+    for (const name of ['archive', 'attic']) assert.equal((await run(stage, ['cascade', 'add', name, '--remote'], { database: db })).code, 0);
+    const customer = await addCustomer(db);
+    assert.equal((await remove(server, customer.id)).status, 200);
+    assert.equal((await receipt(server, customer.id, 'attic', { rows: 7 })).status, 200);
+    for (const name of ['attic', 'archive']) assert.equal((await run(stage, ['cascade', 'remove', name], { database: db })).code, 0);
+    await erased(server, customer);
+    const claims = claimsOf((await certificate(customer.id)).body);
+    const { kind, how, rows, reported_by } = claims.participants.find(({ name }) => name === 'attic');
+    assert.deepEqual([kind, how, rows, reported_by], ['remote', 'reported', 7, 'administrator']);
+    assert.deepEqual(claims.kept, [{ name: 'archive', kind: 'remote', reason: 'the participant was removed before it erased' }]);
+  });
+
   it('is for programs by the link of the last mail, and a page for browsers, which passes the secret on to no other', async () => {
     const { customer, jws, mail } = await certified();
     const link = linkIn(mail);

@@ -4,11 +4,13 @@
 import assert from 'node:assert/strict';
 import { createHash, randomUUID } from 'node:crypto';
 import fs from 'node:fs';
+import os from 'node:os';
 import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
-import { addCustomer, env, freeze, recover } from './lib/customers.js';
+import { addCustomer, asAdmin, env, freeze, recover } from './lib/customers.js';
 import { deleted, erased, found, frozenSince, remove } from './lib/erasure.js';
+import { request } from './lib/http.js';
 import { repository } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
 import { run, serve } from './lib/reclaim.js';
@@ -65,6 +67,8 @@ async function formerRelease(db, sql) {
 
 const stage = new Stage();
 const gone = { id: randomUUID() };
+/** Erased long before there were certificates, also by participants that were removed since. */
+const past = { id: randomUUID(), completed_at: '2025-03-04T05:06:07.000000Z' };
 let db, server, stuck, live;
 before(async () => {
   const cluster = await Cluster.create(stage);
@@ -86,6 +90,12 @@ before(async () => {
   await db.query(`insert into public.billing_accounts (id, customer_id, name, status, tm_delete, payer) values (gen_random_uuid(), $1, '', 'deleted', now(), 'Payer gone')`, [gone.id]);
   await db.query(`insert into reclaim.customer_told (customer_id, status, version) values ($1, 'deleted', 2)`, [gone.id]);
   await db.query(`insert into reclaim.erasures (customer_id, requested_at, completed_at) values ($1, now(), now())`, [gone.id]);
+  await db.query(`create table public.letters (customer_id uuid, note text, tm_delete timestamptz); create index on public.letters (customer_id)`);
+  await db.query(`insert into reclaim.cascade_participants (name, kind, table_name, customer_column, soft_delete_column, enabled) values
+    ('archive', 'remote', null, null, null, false), ('letters', 'table', 'public.letters', 'customer_id', 'tm_delete', true)`);
+  await db.query(`insert into reclaim.erasures (customer_id, requested_at, completed_at) values ($1, $2::timestamptz - interval '1 hour', $2)`, [past.id, past.completed_at]);
+  await db.query(`insert into reclaim.cascade_receipts (customer_id, participant, status, rows, done_at)
+    select $1, name, 'done', 3, $2::timestamptz from unnest(array['archive', 'crm-abroad', 'letters', 'public.customer_customers']) as name`, [past.id, past.completed_at]);
   await db.query(`update reclaim.customer_customers set status = 'frozen', tm_deletion_scheduled = now(), version = 2 where id = $1`, [stuck.id]);
   await db.query(`insert into reclaim.customer_told (customer_id, status, version) values ($1, 'frozen', 2)`, [stuck.id]);
 });
@@ -115,6 +125,28 @@ describe('tables that the release before adopted', () => {
       participants.map(({ name, status, rows, late_rows, late_at }) => [name, status, rows, late_rows, late_at !== null]),
       [['public.billing_accounts', 'done', 1, 1, true], ['public.customer_customers', 'done', 1, 1, true]],
     );
+  });
+
+  it('have certificates of what was erased before, which claim of removed participants neither what they were nor who reported', async () => {
+    const { body } = await until('the certificate', async () => {
+      const answer = await request(server, { path: `/v1/customers/${past.id}/certificate`, headers: asAdmin() });
+      return answer.status === 200 && answer;
+    });
+    const claims = JSON.parse(Buffer.from(body.split('.')[1], 'base64url'));
+    assert.equal(claims.completed_at, past.completed_at);
+    assert.deepEqual(claims.participants.map(({ name, kind, rows, how, reported_by }) => [name, kind, rows, how, reported_by]), [
+      ['archive', 'remote', 3, 'reported', 'service'],
+      ['crm-abroad', 'unknown', 3, 'unknown', 'unknown'],
+      ['letters', 'table', 3, 'marked', 'reclaim'],
+      ['public.customer_customers', 'table', 3, 'emptied', 'reclaim'],
+    ]);
+    assert.deepEqual(claims.kept, []);
+    const { stdout } = await run(stage, ['key-set'], { database: db });
+    const files = fs.mkdtempSync(path.join(os.tmpdir(), 'reclaim-upgrade-'));
+    stage.after(() => fs.rmSync(files, { recursive: true }));
+    for (const [name, text] of [['certificate', body], ['keys', stdout]]) fs.writeFileSync(path.join(files, name), text);
+    const said = await run(stage, ['verify', path.join(files, 'certificate'), '--key', path.join(files, 'keys')], {});
+    assert.match(said.stdout, /crm-abroad: 3 rows, \S+, and it is not known who reported it\n/);
   });
 
   it('freeze, recover and delete the others', async () => {

@@ -21,8 +21,6 @@ BEGIN
   END IF;
   IF p_verb = 'disable' THEN
     UPDATE reclaim.cascade_participants SET enabled = false, disabled_reason = coalesce(p_reason, '') WHERE name = p_name;
-  ELSE
-    DELETE FROM reclaim.cascade_participants WHERE name = p_name;
   END IF;
   DELETE FROM reclaim.storage_checks WHERE participant = p_name;
   WITH kept AS (
@@ -33,6 +31,9 @@ BEGIN
   IF v_kept IS NOT NULL THEN
     PERFORM reclaim.receipts_note(p_name, v_kept, 'reclaim');
     PERFORM reclaim.erasures_settle(v_kept);
+  END IF;
+  IF p_verb = 'remove' THEN
+    DELETE FROM reclaim.cascade_participants WHERE name = p_name; -- last: the facts about its receipts say what it was
   END IF;
   RETURN NULL;
 END
