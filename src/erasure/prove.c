@@ -1,6 +1,7 @@
 #include "erasure/prove.h"
 
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -151,25 +152,47 @@ static void certificates_cleanup(struct certificates *all)
         buf_free(arrays[i]);
 }
 
-/* What no erasure reaches. */
-static json_t *not_covered(const struct prover *prover, struct str backups_until)
+/* A claim that is a time, as much later; NULL when it is none. */
+static json_t *time_after(const json_t *time, int64_t ms)
+{
+    struct tm parts = {0};
+    char text[28];
+    const char *from = json_string_value(time);
+    const char *rest = from ? strptime(from, "%Y-%m-%dT%H:%M:%S.", &parts) : NULL;
+    if (!rest)
+        return NULL;
+    clock_format_us((timegm(&parts) * 1000 + ms) * 1000 + strtol(rest, NULL, 10), text);
+    return json_string(text);
+}
+
+/* Takes `until`; NULL: without an end. */
+static bool not_covered_add(json_t *list, const char *what, json_t *until, const char *reason)
+{
+    return json_array_append_new(list, json_pack("{s:s, s:o*, s:s}", "what", what, "until", until, "reason", reason)) ==
+           0;
+}
+
+/* What no erasure reaches, and what Reclaim itself keeps. */
+static json_t *not_covered(const struct prover *prover, const json_t *claims, struct str backups_until)
 {
     static const char backups[] = "Backups made before the erasure are not changed. They are deleted when they expire;"
                                   " a backup that is restored before is erased again.";
     static const char events[] = "Events and messages that were delivered to other systems before the erasure are not"
                                  " called back; the event of the deletion was sent to the same systems.";
+    static const char records[] =
+        "Reclaim itself keeps ids and keyed hashes of the address, and neither name nor address:"
+        " in its journal and audit log until then, with receipts and certificates for good.";
+    int64_t backups_ms = prover->backup_retention_ms, audit_ms = prover->log.retention_ms;
+    int64_t records_ms = backups_ms > audit_ms ? backups_ms : audit_ms;
     json_t *list = json_array();
-    if (list && prover->backup_retention_ms > 0 &&
-        json_array_append_new(list, json_pack("{s:s, s:s%, s:s}", "what", "backups", "until", backups_until.at,
-                                              backups_until.len, "reason", backups))) {
-        json_decref(list);
-        return NULL;
-    }
-    if (list && json_array_append_new(list, json_pack("{s:s, s:s}", "what", "events", "reason", events))) {
-        json_decref(list);
-        return NULL;
-    }
-    return list;
+    if (list &&
+        (backups_ms == 0 ||
+         not_covered_add(list, "backups", json_stringn(backups_until.at, backups_until.len), backups)) &&
+        not_covered_add(list, "events", NULL, events) &&
+        not_covered_add(list, "records", time_after(json_object_get(claims, "completed_at"), records_ms), records))
+        return list;
+    json_decref(list);
+    return NULL;
 }
 
 /* Adds to the claims of the database what only the program knows. */
@@ -181,7 +204,7 @@ static enum err complete_claims(const struct prover *prover, const struct sealed
         json_object_set_new(p->claims, "installation", json_string(log->installation)) ||
         json_object_set_new(p->claims, "jti", json_string(p->id)) ||
         json_object_set_new(p->claims, "epoch", json_integer(log->epoch)) ||
-        json_object_set_new(p->claims, "not_covered", not_covered(prover, backups_until)))
+        json_object_set_new(p->claims, "not_covered", not_covered(prover, p->claims, backups_until)))
         return ERR_MEMORY;
     p->fact = certificate_fact(p->claims);
     if (!p->fact)

@@ -85,6 +85,7 @@ describe('the link of the last mail', () => {
     assert.match(said, /Call recordings\s+1,?204 rows deleted\s[^]*by Reclaim itself/);
     assert.match(said, /Archive abroad\s+7 rows\s[^]*reported by an administrator for the service/);
     assert.match(said, /Backups, until \d+ \w+ 20\d\d/);
+    assert.match(said, /What Reclaim itself noted, until \d+ \w+ 20\d\d/);
     assert.match(said, /position \d+ of \d+/);
     assert.ok(said.includes(`reclaim verify erasure-${customer.id}.jose --key keys.json`));
     for (const personal of [customer.email, customer.name]) assert.ok(!said.includes(personal), personal);

@@ -76,7 +76,8 @@ describe('a certificate', () => {
       [['contact', 'deleted'], ['flow', 'emptied']].map(([name, how]) => ({ name, kind: 'table', status: 'done', rows: 3, how, reported_by: 'reclaim' })),
     );
     assert.deepEqual(claims.kept, []);
-    assert.deepEqual(claims.not_covered.map(({ what }) => what), ['backups', 'events']);
+    const days = ({ until }) => until && (Date.parse(until) - Date.parse(claims.completed_at)) / 86400000;
+    assert.deepEqual(claims.not_covered.map((one) => [one.what, days(one)]), [['backups', 35], ['events', undefined], ['records', 365]]);
     const text = JSON.stringify(claims).toLowerCase();
     for (const personal of [customer.email, customer.name]) assert.ok(!text.includes(personal.toLowerCase()), personal);
   });
@@ -208,6 +209,7 @@ describe('a certificate', () => {
     assert.match(done.stdout, /contact: 3 rows deleted, .*by Reclaim itself/);
     assert.match(done.stdout, /flow: 3 rows emptied of what is personal, .*by Reclaim itself/);
     assert.match(done.stdout, /Not covered:\n {2}backups until 2/);
+    assert.match(done.stdout, /\n {2}records until 2\S+: Reclaim itself keeps ids and keyed hashes of the address/);
     assert.match(done.stdout, /Not proved:/);
     const salt = saltIn(mail);
     const hash = createHash('sha256').update(Buffer.from(salt, 'hex')).update(customer.email.toLowerCase()).digest('hex');
