@@ -10,7 +10,7 @@ import { after, before, describe, it } from 'node:test';
 import { compactVerify, createLocalJWKSet } from 'jose';
 
 import { dumpText } from './lib/backups.js';
-import { addCustomer, asAdmin, asUser, assertError, env, scene } from './lib/customers.js';
+import { addCustomer, asAdmin, asKey, asUser, assertError, env, scene } from './lib/customers.js';
 import { addServices, deleted, due, erased, fillServices, receipt, remove } from './lib/erasure.js';
 import { request } from './lib/http.js';
 import { textOf } from './lib/journal.js';
@@ -185,10 +185,16 @@ describe('a certificate', () => {
     provider.answer();
     assert.deepEqual(await lastMail(customer), waiting);
     await until('no work about it', async () => (await db.query(`select from reclaim.work_items where kind = 'mail'`)).length === 0);
+    const opened = await get(linkIn(waiting)), ledger = await get(linkIn(waiting).replace('/certificate?', '/erasure?'));
+    assert.deepEqual([opened.status, ledger.status], [200, 200]);
+    const { headers } = await get(linkIn(waiting), { Accept: 'text/html' });
+    const { host, port } = server.address('public');
+    assert.equal((await fetch(`http://${host}:${port}${headers.location}`)).status, 200, 'the page');
     await assertNowhere();
+    for (const route of ['/v1/customers/{id}/certificate', '/v1/customers/{id}/erasure', '/account/certificate'])
+      await server.line(`${route} in the log`, (line) => line.route === route);
     const logged = JSON.stringify(server.lines);
     for (const form of forms) assert.ok(!logged.includes(form), `${form} in the log`);
-    assert.equal((await get(linkIn(waiting))).status, 200);
   });
 
   it('is verified by jose with the published key set', async () => {
@@ -288,6 +294,21 @@ describe('a certificate', () => {
     assert.deepEqual(claims.kept, [{ name: 'archive', kind: 'remote', reason: 'the participant was removed before it erased' }]);
   });
 
+  it('says of a service that it reported for itself when it did so with its own key', async () => {
+    assert.equal((await run(stage, ['cascade', 'add', 'archive', '--remote'], { database: db })).code, 0);
+    const made = await run(stage, ['key', 'create', '--scope', 'receipts:archive'], { database: db });
+    assert.equal(made.code, 0, made.stderr);
+    const customer = await addCustomer(db);
+    assert.equal((await remove(server, customer.id)).status, 200);
+    assert.equal((await receipt(server, customer.id, 'archive', { rows: 7 }, { headers: asKey(made.stdout.trim()) })).status, 200);
+    await erased(server, customer);
+    const { body } = await certificate(customer.id);
+    const { kind, how, rows, reported_by } = claimsOf(body).participants.find(({ name }) => name === 'archive');
+    assert.deepEqual([kind, how, rows, reported_by], ['remote', 'reported', 7, 'service']);
+    assert.match((await verify(body, (await keySet()).body)).stdout, /archive: 7 rows, \S+, as this service reported\n/);
+    assert.equal((await run(stage, ['cascade', 'remove', 'archive'], { database: db })).code, 0);
+  });
+
   it('is for programs by the link of the last mail, and a page for browsers, which passes the secret on to no other', async () => {
     const { customer, jws, mail } = await certified();
     const link = linkIn(mail);
@@ -350,6 +371,21 @@ describe('a certificate', () => {
     });
     assert.equal(again.replaces, claimsOf(jws).jti);
     assert.deepEqual(again.participants.map(({ rows, late_rows }) => [rows, late_rows]), [[4, 1], [3, undefined]]);
+  });
+
+  it("is issued again, naming the former, when something was cleared in the customer's own row", async () => {
+    const { customer, jws } = await certified();
+    await db.query(`update reclaim.customer_customers set name = 'Back Again' where id = $1`, [customer.id]);
+    const asked = await run(stage, ['cascade', 'rescan', customer.id], { database: db });
+    assert.equal(asked.code, 0, asked.stderr);
+    const again = await until('another certificate', async () => {
+      const answer = await certificate(customer.id);
+      return answer.status === 200 && answer.body !== jws && claimsOf(answer.body);
+    });
+    assert.equal(again.replaces, claimsOf(jws).jti);
+    const { kind, rows, late_rows, how, reported_by } = again.participants.find(({ name }) => name === 'reclaim.customer_customers');
+    assert.deepEqual([kind, rows, late_rows, how, reported_by], ['table', 1, 1, 'emptied', 'reclaim']);
+    assert.deepEqual(await db.query('select from reclaim.customer_customers where id = $1 and name = $2', [customer.id, 'Back Again']), []);
   });
 
   it('holds after the key was rotated, and the next one has the new key', async () => {

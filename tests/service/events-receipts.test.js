@@ -98,6 +98,8 @@ describe('receipts', () => {
     await send({ ...good, customer_id: id, status: 'failed', error: 'late and wrong' });
     await until('the late one taken', async () => (await outcome('applied')) === applied + 5);
     assert.deepEqual(await part(), done, 'what is done is not undone');
+    assert.deepEqual(await db.query(`select kind, how, reported_by from reclaim.receipt_facts where customer_id = $1 and participant = 'files'`, [id]),
+      [{ kind: 'remote', how: 'reported', reported_by: 'service' }]);
     await send({ ...good, customer_id: id, participant: 'nobody' });
     assert.match((await dead()).properties.headers['x-reclaim-reason'], /participant/);
     await empty();
