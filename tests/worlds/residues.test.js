@@ -117,6 +117,9 @@ describe('after a complete erasure', () => {
     await erase(customer);
     await assertNoResidue(world, customer, { more: [customer.member.email] });
     assert.deepEqual(await keptOf(world, customer), []);
+    const { body } = await request(world.server, { path: `/v1/customers/${customer.id}/certificate`, headers: asAdmin() });
+    const { participants } = JSON.parse(Buffer.from(body.split('.')[1], 'base64url'));
+    for (const name of ['reclaim.adjustments', 'reclaim.calls', 'reclaim.charges']) assert.equal(participants.find((one) => one.name === name).how, 'emptied', name);
     const [company] = await world.db.query('select owner_admin_uuid, name from public.companies where id = $1', [customer.company]);
     assert.deepEqual(company, { owner_admin_uuid: customer.user.id, name: '' });
   });

@@ -42,7 +42,7 @@ BEGIN
   END LOOP;
   IF reclaim.cascade_command(p) = 'DELETE' THEN
     IF counted <> '{}' THEN -- it may have kept rows of them before it was to delete them
-      PERFORM reclaim.erasure_keep_none(ARRAY(SELECT unnest(counted) EXCEPT SELECT unnest(remaining)), v_table::text);
+      PERFORM reclaim.cascade_keep_rows(p.table_name, ARRAY(SELECT unnest(counted) EXCEPT SELECT unnest(remaining)));
     END IF;
   ELSIF NOT starts_with(p.name, 'reclaim.') THEN -- of its own tables Reclaim keeps nothing personal
     PERFORM reclaim.cascade_keep(p, v_own.keys, v_own.customers, remaining);
