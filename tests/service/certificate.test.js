@@ -369,8 +369,22 @@ describe('a certificate', () => {
       const answer = await certificate(customer.id);
       return answer.status === 200 && answer.body !== jws && claimsOf(answer.body);
     });
+    assert.equal((await verify(jws, (await keySet()).body)).code, 0, 'the former one still holds');
     assert.equal(again.replaces, claimsOf(jws).jti);
     assert.deepEqual(again.participants.map(({ rows, late_rows }) => [rows, late_rows]), [[4, 1], [3, undefined]]);
+  });
+
+  it('is not there while the erasure is open again for a participant that was added with --past', async () => {
+    const { customer, jws, mail } = await certified();
+    assert.equal((await run(stage, ['cascade', 'add', 'archive', '--remote', '--past'], { database: db })).code, 0);
+    assertError(await certificate(customer.id), 404, 'NOT_COMPLETE');
+    assertError(await get(linkIn(mail)), 404, 'NOT_COMPLETE');
+    assert.equal((await receipt(server, customer.id, 'archive', { rows: 7 })).status, 200);
+    await erased(server, customer);
+    const answer = await get(linkIn(mail));
+    assert.equal(answer.status, 200, answer.body);
+    assert.equal(claimsOf(answer.body).replaces, claimsOf(jws).jti);
+    assert.equal((await run(stage, ['cascade', 'remove', 'archive'], { database: db })).code, 0);
   });
 
   it("is issued again, naming the former, when something was cleared in the customer's own row", async () => {

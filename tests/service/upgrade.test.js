@@ -9,7 +9,7 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { addCustomer, asAdmin, env, freeze, recover } from './lib/customers.js';
-import { deleted, erased, found, frozenSince, remove } from './lib/erasure.js';
+import { deleted, erased, found, frozenSince, ledger, remove } from './lib/erasure.js';
 import { request } from './lib/http.js';
 import { repository } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
@@ -141,6 +141,7 @@ describe('tables that the release before adopted', () => {
       ['public.customer_customers', 'table', 3, 'emptied', 'reclaim'],
     ]);
     assert.deepEqual(claims.kept, []);
+    assert.deepEqual((await ledger(server, past.id)).json.participants.map(({ name, kind }) => [name, kind]), claims.participants.map(({ name, kind }) => [name, kind]));
     const { stdout } = await run(stage, ['key-set'], { database: db });
     const files = fs.mkdtempSync(path.join(os.tmpdir(), 'reclaim-upgrade-'));
     stage.after(() => fs.rmSync(files, { recursive: true }));
