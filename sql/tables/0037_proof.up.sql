@@ -37,6 +37,12 @@ INSERT INTO reclaim.receipt_facts (customer_id, participant, kind, status, rows,
   FROM reclaim.cascade_receipts r LEFT JOIN reclaim.cascade_participants p ON p.name = r.participant
     LEFT JOIN own ON own.name = r.participant
   WHERE r.status IN ('done', 'kept');
+-- The release before did not look what is left in rows that it had marked.
+INSERT INTO reclaim.erasure_kept (customer_id, name, kind, reason, rows)
+  SELECT r.customer_id, p.table_name, 'table', 'its rows are marked as deleted and stay, with what they hold in columns that are not emptied', r.rows
+  FROM reclaim.cascade_receipts r JOIN reclaim.cascade_participants p ON p.name = r.participant
+  WHERE r.status = 'done' AND r.rows > 0 AND p.soft_delete_column IS NOT NULL AND NOT '*' = ANY (p.scrub_columns) AND p.name NOT LIKE 'reclaim.%'
+  ON CONFLICT DO NOTHING;
 
 -- One for each time that an erasure was completed.
 CREATE TABLE reclaim.erasure_certificates (

@@ -147,6 +147,8 @@ describe('objects are deleted with their customer', () => {
     });
     assert.deepEqual([part.status, part.rows, left(own.plain)], ['done', 5, []]);
     await erased(server, own.plain);
+    const facts = await db.query('select distinct kind, how, reported_by from reclaim.receipt_facts where customer_id = $1 and participant = $2', [own.plain.id, part.name]);
+    assert.deepEqual(facts, [{ kind: 'storage', how: 'deleted', reported_by: 'reclaim' }]);
   });
 });
 
