@@ -1,7 +1,7 @@
 #include "erasure/prove.h"
 
 #include <stdlib.h>
-#include <time.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/log.h"
@@ -18,6 +18,7 @@
 #define CERTIFICATES_AT_ONCE 500
 #define ARENA_MAX ((size_t)64 * 1024 * 1024)
 #define ARRAY_MAX ((size_t)256 * 1024 * 1024)
+#define FACT_MAX (CERTIFICATE_MAX / 4 * 3 - (size_t)16 * 1024) /* as base64url, with the head and the path */
 
 /* Deletions that other programs wrote are cleared a moment later; which logins are gone is known then. */
 #define TO_JOURNAL                                                                                                     \
@@ -92,10 +93,11 @@ static const struct statement prove_journaled = {
 static const struct statement prove_claims = {
     .name = "prove_claims",
     .sql = "SELECT c.customer_id, c.settled_at::text AS settled, c.completed_at::text AS completed,"
-           " reclaim.rfc3339(c.completed_at + $2::int8 * interval '1 millisecond') AS backups, c.claims::text AS claims"
-           " FROM reclaim.erasure_claims($1::int4) c",
-    .params = 2,
-    .columns = "customer_id:uuid settled:text completed:text backups:text claims:text",
+           " reclaim.rfc3339(c.completed_at + $2::int8 * interval '1 millisecond') AS backups,"
+           " reclaim.rfc3339(c.completed_at + greatest($2::int8, $3::int8) * interval '1 millisecond') AS records,"
+           " c.claims::text AS claims FROM reclaim.erasure_claims($1::int4) c",
+    .params = 3,
+    .columns = "customer_id:uuid settled:text completed:text backups:text records:text claims:text",
 };
 
 static const struct statement prove_certificates = {
@@ -140,40 +142,33 @@ struct certificates {
     struct buf ids, customers, settled, completed, facts, jws, positions, hashes;
 };
 
+static void certificates_drop_last(struct certificates *all)
+{
+    struct pending *p = &all->each[--all->count];
+    json_decref(p->claims);
+    free(p->fact);
+}
+
 static void certificates_cleanup(struct certificates *all)
 {
-    for (int i = 0; i < all->count; i++) {
-        json_decref(all->each[i].claims);
-        free(all->each[i].fact);
-    }
+    while (all->count > 0)
+        certificates_drop_last(all);
     struct buf *const arrays[] = {&all->ids,   &all->customers, &all->settled,   &all->completed,
                                   &all->facts, &all->jws,       &all->positions, &all->hashes};
     for (size_t i = 0; i < COUNT_OF(arrays); i++)
         buf_free(arrays[i]);
 }
 
-/* A claim that is a time, as much later; NULL when it is none. */
-static json_t *time_after(const json_t *time, int64_t ms)
+/* `until`: without bytes there is no end. */
+static bool not_covered_add(json_t *list, const char *what, struct str until, const char *reason)
 {
-    struct tm parts = {0};
-    char text[28];
-    const char *from = json_string_value(time);
-    const char *rest = from ? strptime(from, "%Y-%m-%dT%H:%M:%S.", &parts) : NULL;
-    if (!rest)
-        return NULL;
-    clock_format_us((timegm(&parts) * 1000 + ms) * 1000 + strtol(rest, NULL, 10), text);
-    return json_string(text);
-}
-
-/* Takes `until`; NULL: without an end. */
-static bool not_covered_add(json_t *list, const char *what, json_t *until, const char *reason)
-{
-    return json_array_append_new(list, json_pack("{s:s, s:o*, s:s}", "what", what, "until", until, "reason", reason)) ==
+    json_t *time = until.at ? json_stringn(until.at, until.len) : NULL;
+    return json_array_append_new(list, json_pack("{s:s, s:o*, s:s}", "what", what, "until", time, "reason", reason)) ==
            0;
 }
 
 /* What no erasure reaches, and what Reclaim itself keeps. */
-static json_t *not_covered(const struct prover *prover, const json_t *claims, struct str backups_until)
+static json_t *not_covered(const struct prover *prover, struct str backups_until, struct str records_until)
 {
     static const char backups[] = "Backups made before the erasure are not changed. They are deleted when they expire;"
                                   " a backup that is restored before is erased again.";
@@ -182,14 +177,10 @@ static json_t *not_covered(const struct prover *prover, const json_t *claims, st
     static const char records[] =
         "Reclaim itself keeps ids and keyed hashes of the address, and neither name nor address:"
         " in its journal and audit log until then, with receipts and certificates for good.";
-    int64_t backups_ms = prover->backup_retention_ms, audit_ms = prover->log.retention_ms;
-    int64_t records_ms = backups_ms > audit_ms ? backups_ms : audit_ms;
     json_t *list = json_array();
-    if (list &&
-        (backups_ms == 0 ||
-         not_covered_add(list, "backups", json_stringn(backups_until.at, backups_until.len), backups)) &&
-        not_covered_add(list, "events", NULL, events) &&
-        not_covered_add(list, "records", time_after(json_object_get(claims, "completed_at"), records_ms), records))
+    if (list && (prover->backup_retention_ms == 0 || not_covered_add(list, "backups", backups_until, backups)) &&
+        not_covered_add(list, "events", (struct str){NULL, 0}, events) &&
+        not_covered_add(list, "records", records_until, records))
         return list;
     json_decref(list);
     return NULL;
@@ -197,14 +188,14 @@ static json_t *not_covered(const struct prover *prover, const json_t *claims, st
 
 /* Adds to the claims of the database what only the program knows. */
 static enum err complete_claims(const struct prover *prover, const struct sealed_log *log, struct pending *p,
-                                struct str backups_until)
+                                struct str backups_until, struct str records_until)
 {
     random_uuid(p->id);
     if (json_object_set_new(p->claims, "iss", json_string("reclaim")) ||
         json_object_set_new(p->claims, "installation", json_string(log->installation)) ||
         json_object_set_new(p->claims, "jti", json_string(p->id)) ||
         json_object_set_new(p->claims, "epoch", json_integer(log->epoch)) ||
-        json_object_set_new(p->claims, "not_covered", not_covered(prover, p->claims, backups_until)))
+        json_object_set_new(p->claims, "not_covered", not_covered(prover, backups_until, records_until)))
         return ERR_MEMORY;
     p->fact = certificate_fact(p->claims);
     if (!p->fact)
@@ -213,25 +204,36 @@ static enum err complete_claims(const struct prover *prover, const struct sealed
     return OK;
 }
 
-static enum err read_claims(const struct prover *prover, struct sealed_log *log, const struct pg_call *rows,
+/* Without those whose certificate would be larger than `reclaim verify` reads: they keep no other from being certified. */
+static enum err read_claims(struct prover *prover, struct sealed_log *log, const struct pg_call *rows,
                             struct certificates *all)
 {
+    bool too_large = false;
     all->each = arena_take(log->arena, (rows->rows ? (size_t)rows->rows : 1) * sizeof *all->each);
     if (!all->each)
         return ERR_MEMORY;
     for (int row = 0; row < rows->rows; row++) {
         struct pending *p = &all->each[all->count++];
-        p->claims = json_read_object(pg_get(rows, row, 4), NULL);
-        p->customer_id = arena_copy(log->arena, pg_get(rows, row, 0));
-        p->settled = arena_copy(log->arena, pg_get(rows, row, 1));
-        p->completed = arena_copy(log->arena, pg_get(rows, row, 2));
+        *p = (struct pending){.claims = json_read_object(pg_get(rows, row, 5), NULL),
+                              .customer_id = arena_copy(log->arena, pg_get(rows, row, 0)),
+                              .settled = arena_copy(log->arena, pg_get(rows, row, 1)),
+                              .completed = arena_copy(log->arena, pg_get(rows, row, 2))};
         if (!p->claims || !p->customer_id.at || !p->settled.at || !p->completed.at)
             return ERR_MEMORY;
-        enum err e = complete_claims(prover, log, p, pg_get(rows, row, 3));
+        enum err e = complete_claims(prover, log, p, pg_get(rows, row, 3), pg_get(rows, row, 4));
         if (e)
             return e;
-        p->position = sealed_log_add(log, &p->leaf);
+        if (strlen(p->fact) <= FACT_MAX) {
+            p->position = sealed_log_add(log, &p->leaf);
+            continue;
+        }
+        too_large = true;
+        if (!prover->too_large)
+            log_error("an erasure cannot be certified: its ledger is too long",
+                      F_STR("customer_id", p->customer_id.at));
+        certificates_drop_last(all);
     }
+    prover->too_large = too_large;
     return OK;
 }
 
@@ -371,7 +373,9 @@ static enum err seal_and_certify(struct prover *prover, struct pg *pg, struct ar
         (e = write_erasures(lines, &reads[1])))
         return e;
     int64_t most = pg_get_bool(&reads[2], 0, 0) ? CERTIFICATES_AT_ONCE : 0;
-    struct pg_call claims = {.ask = &prove_claims, .args = {pg_i64(most), pg_i64(prover->backup_retention_ms)}};
+    struct pg_call claims = {
+        .ask = &prove_claims,
+        .args = {pg_i64(most), pg_i64(prover->backup_retention_ms), pg_i64(prover->log.retention_ms)}};
     if ((e = tx_trip(tx, &claims, 1)) || (e = read_claims(prover, &log, &claims, all)) || (e = sealed_log_close(&log)))
         return e;
     bool journals = lines->count > 0; /* then their certificates may follow at once */

@@ -16,7 +16,8 @@ struct prover {
     int64_t seal_ns; /* when facts alone are sealed next */
     int64_t all_ns;  /* when rows before the last one sealed are looked at next */
     struct sealed_up_to up_to;
-    bool logged; /* that the journal cannot be written */
+    bool logged;    /* that the journal cannot be written */
+    bool too_large; /* logged that a ledger is too long */
 };
 
 /* shift_config.run; `prover` is a struct prover. */

@@ -360,6 +360,22 @@ describe('a certificate', () => {
     assert.equal((await keySet()).headers['cache-control'], 'public, max-age=300');
   });
 
+  it('that would be too large to be verified is none, and keeps nobody else from theirs', async () => {
+    const customer = await addCustomer(db);
+    const session = await db.session(stage, 'a table that is locked');
+    await session.query('begin; lock table public.service_contact in exclusive mode');
+    assert.equal((await remove(server, customer.id)).status, 200);
+    await db.query(`insert into reclaim.erasure_kept (customer_id, name, kind, reason, rows) select $1, 'public.table_' || n, 'table', repeat('a reason ', 20), 1
+      from generate_series(1, 5000) n`, [customer.id]);
+    await session.query('commit');
+    await until('named in the log', () => server.lines.some(({ event, customer_id }) => /its ledger is too long/.test(event) && customer_id === customer.id));
+    await certified();
+    assertError(await certificate(customer.id), 404, 'NOT_COMPLETE');
+    assert.equal(server.lines.filter(({ event }) => /its ledger is too long/.test(event)).length, 1, 'it is logged once');
+    await db.query(`delete from reclaim.erasure_kept where customer_id = $1`, [customer.id]);
+    await erased(server, customer);
+  });
+
   it('is issued again, naming the former, when something more was erased', async () => {
     const { customer, jws } = await certified();
     await db.query('insert into public.service_contact (customer_id, note) values ($1, $2)', [customer.id, 'late']);
