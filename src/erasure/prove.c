@@ -483,6 +483,6 @@ enum err prover_run(void *context, struct pg *pg, struct shift *shift)
     }
     end_rounds(prover, e, all, began_ns);
     if (!e)
-        gauge_set(&sealed_at, (double)(clock_wall_us() / 1000000));
+        gauge_set(&sealed_at, (double)clock_wall_us() / 1e6);
     return e == ERR_CONFLICT ? OK : e;
 }
