@@ -13,7 +13,7 @@
 #define LOCK_ERASURES "5"     /* which erasures are complete: reclaim.erasures_settle */
 #define LOCK_IMPORT "6"       /* one batch of imported customers at a time, so that none is imported twice */
 #define LOCK_SEALED_LOG "7"   /* appending to the sealed log: src/proof/sealed_log.c */
-#define LOCK_CERTIFYING "8"   /* by the leader, exclusive; shared by what opens receipts of erasures that may be settled */
+#define LOCK_CERTIFYING "8"   /* exclusive for the leader, shared by what opens receipts: reclaim.cascade_resume */
 
 /* The second number is a hash. */
 #define LOCK_CLASS_CUSTOMER "1919247213"    /* reclaim.customer_turn */
