@@ -65,9 +65,9 @@ static void print_result(const struct replay *r)
     printf("Ended: %lld code%s, %lld session%s, %lld API key%s. Dropped: %lld waiting mail%s.\n", (long long)r->codes,
            plural(r->codes), (long long)r->sessions, plural(r->sessions), (long long)r->api_keys, plural(r->api_keys),
            (long long)r->mails, plural(r->mails));
-    printf("Events now have epoch %lld. Running servers erase these customers in every participant: see\n"
-           "reclaim cascade status.\n",
-           (long long)r->epoch);
+    printf("Events now have epoch %lld; %lld of changes around the backup and since %s published again.\n"
+           "Running servers erase these customers in every participant: see reclaim cascade status.\n",
+           (long long)r->epoch, (long long)r->events, r->events == 1 ? "is" : "are");
 }
 
 static enum err replay(struct command_context *c, const struct proof_keys *keys)

@@ -10,6 +10,8 @@
 
 #define BATCH 1000
 #define BATCH_NS (120 * NS_PER_S)
+#define WHOLE_NS (3600 * NS_PER_S) /* for what is no batch, and for one customer alone */
+#define LOCK_MS 20000
 #define CONFLICTS_MAX 5
 
 static const struct statement replay_needed = {
@@ -20,23 +22,31 @@ static const struct statement replay_needed = {
     .columns = "needed:bool",
 };
 
-/* What the journal says of epochs and keys: of all lines, since the greatest may be of any. */
+/* What the journal says of epochs, keys and times: of all lines, since the greatest may be of any. */
 static const struct statement replay_lost = {
     .name = "replay_lost",
-    .sql = "SELECT count(*) FILTER (WHERE l.kind = 'erasure') AS erasures,"
-           " coalesce(max((pg_catalog.split_part(l.line, E'\\t', 1)::jsonb ->> 'epoch')::int4), 1) AS epoch,"
-           " pg_catalog.to_json(pg_catalog.array_agg(DISTINCT pg_catalog.split_part(l.line, E'\\t', 1)::jsonb ->> "
-           "'kid'))::text"
-           " AS kids FROM reclaim.journal_lines l WHERE l.lost",
+    .sql = "SELECT count(*) FILTER (WHERE l.kind = 'erasure') AS erasures, coalesce(max((l.claims ->> 'epoch')::int4), "
+           "1) AS epoch,"
+           " pg_catalog.to_json(pg_catalog.array_agg(DISTINCT l.claims ->> 'kid'))::text AS kids,"
+           " pg_catalog.to_timestamp(min((l.claims ->> 'at')::float8))::text AS since"
+           " FROM (SELECT n.kind, pg_catalog.split_part(n.line, E'\\t', 1)::jsonb AS claims"
+           " FROM reclaim.journal_lines n WHERE n.lost) AS l",
     .params = 0,
-    .columns = "erasures:int8 epoch:int4 kids:text",
+    .columns = "erasures:int8 epoch:int4 kids:text since:text",
 };
 
-static const struct statement replay_begin = {
-    .name = "replay_begin",
-    .sql = "SELECT epoch, codes, sessions, keys, mails FROM reclaim.replay_begin($1::int4, $2::int4, $3::bool)",
+static const struct statement replay_epoch = {
+    .name = "replay_epoch",
+    .sql = "SELECT epoch, events FROM reclaim.replay_epoch($1::int4, $2::int4, $3::text::timestamptz)",
     .params = 3,
-    .columns = "epoch:int4 codes:int8 sessions:int8 keys:int8 mails:int8",
+    .columns = "epoch:int4 events:int8",
+};
+
+static const struct statement replay_access = {
+    .name = "replay_access",
+    .sql = "SELECT codes, sessions, keys, mails FROM reclaim.replay_access($1::bool)",
+    .params = 1,
+    .columns = "codes:int8 sessions:int8 keys:int8 mails:int8",
 };
 
 static const struct statement replay_batch = {
@@ -89,8 +99,9 @@ static const struct statement replay_end = {
     .columns = "",
 };
 
-const struct statement *const replay_statements[] = {&replay_needed, &replay_lost, &replay_begin, &replay_batch,
-                                                     &replay_next,   &replay_tips, &replay_lock,  &replay_end};
+const struct statement *const replay_statements[] = {&replay_needed, &replay_lost,  &replay_epoch,
+                                                     &replay_access, &replay_batch, &replay_next,
+                                                     &replay_tips,   &replay_lock,  &replay_end};
 const size_t replay_statement_count = COUNT_OF(replay_statements);
 
 enum err replay_is_needed(struct pg *pg, int64_t deadline_ns, bool *ret)
@@ -114,24 +125,45 @@ static int greatest_generation(const struct proof_keys *keys, struct str kids)
     return greatest;
 }
 
+/* A statement that may take longer than those of a session: its transaction has a time-out of its own. A conflict with what servers do
+ * meanwhile is tried again. `lock_ms`: 0 for no other limit. */
+static enum err ask_long(struct replay *r, struct pg_call *call, int64_t limit_ns, int lock_ms)
+{
+    enum err e = ERR_CONFLICT;
+    for (int tries = 0; e == ERR_CONFLICT && tries < CONFLICTS_MAX; tries++) {
+        AUTO(tx) struct tx *tx = tx_begin(r->pg, clock_ns() + limit_ns);
+        if (lock_ms)
+            tx_wait_for_locks(tx, lock_ms);
+        e = tx_commit(tx, call, 1);
+    }
+    return e;
+}
+
 static enum err begin(struct replay *r)
 {
     struct pg_call lost = {.ask = &replay_lost};
-    enum err e = pg_ask(r->pg, &lost, clock_ns() + BATCH_NS);
+    enum err e = ask_long(r, &lost, WHOLE_NS, 0);
     if (e)
         return e;
     r->of += pg_get_i64(&lost, 0, 0);
-    struct pg_call call = {.ask = &replay_begin,
-                           .args = {pg_i64(pg_get_i64(&lost, 0, 1)),
-                                    pg_i64(greatest_generation(r->keys, pg_get(&lost, 0, 2))),
-                                    pg_text(r->keeps_keys ? "true" : "false")}};
-    if ((e = pg_ask(r->pg, &call, clock_ns() + BATCH_NS)))
+    char since[48] = "";
+    if ((e = str_copy(pg_get(&lost, 0, 3), since, sizeof since)))
         return e;
-    r->epoch = pg_get_i64(&call, 0, 0);
-    r->codes += pg_get_i64(&call, 0, 1);
-    r->sessions += pg_get_i64(&call, 0, 2);
-    r->api_keys += pg_get_i64(&call, 0, 3);
-    r->mails += pg_get_i64(&call, 0, 4);
+    struct pg_call epoch = {.ask = &replay_epoch,
+                            .args = {pg_i64(pg_get_i64(&lost, 0, 1)),
+                                     pg_i64(greatest_generation(r->keys, pg_get(&lost, 0, 2))),
+                                     *since ? pg_text(since) : pg_null()}};
+    if ((e = ask_long(r, &epoch, WHOLE_NS, LOCK_MS)))
+        return e;
+    r->epoch = pg_get_i64(&epoch, 0, 0);
+    r->events += pg_get_i64(&epoch, 0, 1);
+    struct pg_call access = {.ask = &replay_access, .args = {pg_text(r->keeps_keys ? "true" : "false")}};
+    if ((e = ask_long(r, &access, WHOLE_NS, 0)))
+        return e;
+    r->codes += pg_get_i64(&access, 0, 0);
+    r->sessions += pg_get_i64(&access, 0, 1);
+    r->api_keys += pg_get_i64(&access, 0, 2);
+    r->mails += pg_get_i64(&access, 0, 3);
     return OK;
 }
 
@@ -149,21 +181,19 @@ static enum err note_failure(struct replay *r, int64_t *after, const char *sqlst
     return e;
 }
 
-/* A batch that fails is halved until the customer that cannot be erased is alone. */
+/* A batch that fails, or takes too long, is halved until the customer that cannot be erased is alone. */
 static enum err erase_all(struct replay *r)
 {
     int64_t size = BATCH, after = 0;
-    for (int conflicts = 0;;) {
+    for (;;) {
         struct pg_call call = {.ask = &replay_batch, .args = {pg_i64(after), pg_i64(size)}};
-        enum err e = pg_ask(r->pg, &call, clock_ns() + BATCH_NS);
-        if (e == ERR_CONFLICT && ++conflicts < CONFLICTS_MAX)
-            continue;
-        conflicts = 0;
-        if (e == ERR_DATABASE && size > 1) {
+        enum err e = ask_long(r, &call, size > 1 ? BATCH_NS : WHOLE_NS, 0);
+        bool refused = e == ERR_DATABASE || (e == ERR_TIMEOUT && pg_is_up(r->pg));
+        if (refused && size > 1) {
             size = (size + 1) / 2;
             continue;
         }
-        if (e == ERR_DATABASE) {
+        if (refused) {
             if ((e = note_failure(r, &after, call.sqlstate)))
                 return e;
             continue;
@@ -194,7 +224,7 @@ static enum err check_tips(const struct replay *r, const struct pg_call *tips, s
  * the last erasure; nothing was written. */
 static enum err end(struct replay *r, bool *ret_more, struct why *why)
 {
-    AUTO(tx) struct tx *tx = tx_begin(r->pg, clock_ns() + BATCH_NS);
+    AUTO(tx) struct tx *tx = tx_begin(r->pg, clock_ns() + WHOLE_NS);
     AUTO(buf) struct buf text = buf_new(JOURNAL_LINE_MAX);
     char installation[INSTALLATION_ID_LEN + 1], hash[DIGEST_HEX_LEN + 1];
     struct digest other = {0};

@@ -41,12 +41,14 @@ const struct statement outbox_fetch = {
     .columns = EVENT_TYPES,
 };
 
-/* By a list of positions, not by range: a row in between may be committed later. */
+/* By a list of positions, not by range: a row in between may be committed later. And of the epoch in which they were published:
+ * after a restore they are published again in the next one. */
 const struct statement outbox_mark = {
     .name = "outbox_mark",
-    .sql = "UPDATE reclaim.event_outbox SET published_at = clock_timestamp()"
-           " WHERE position = ANY ($1::int8[]) AND published_at IS NULL",
-    .params = 1,
+    .sql = "UPDATE reclaim.event_outbox o SET published_at = clock_timestamp()"
+           " FROM unnest($1::int8[], $2::int8[]) AS m (position, epoch)"
+           " WHERE o.position = m.position AND o.epoch = m.epoch AND o.published_at IS NULL",
+    .params = 2,
     .columns = "",
 };
 

@@ -48,7 +48,7 @@ METRIC_HISTOGRAM(delay, "reclaim_events_delay_seconds", "Time from the change to
 struct event_batch {
     int count;
     int64_t read_ns;
-    int64_t positions[BATCH], age_ms[BATCH];
+    int64_t positions[BATCH], epochs[BATCH], age_ms[BATCH];
     char customers[BATCH][37], ids[BATCH][37];
     enum publish_result results[BATCH];
 };
@@ -69,6 +69,7 @@ struct relay {
 
     struct buf event;            /* buffer for the body */
     struct buf marks;            /* "{1,2,3": done with; written to the outbox by the next read */
+    struct buf marked_epochs;    /* theirs: after a restore the same event is published again, in another epoch */
     struct buf returns, reasons; /* those of them that no consumer has, and why */
     struct buf unconfirmed;      /* "{4,5,6": published, and skipped by the next read */
     int64_t returns_logged_ns;
@@ -155,8 +156,10 @@ static enum err record_and_read(struct relay *r, struct pg_call *ret_rows)
     int64_t began_ns = clock_ns();
     calls[n++] = (struct pg_call){.ask = &outbox_horizon};
     size_t marks_len = r->marks.len, returns_len = r->returns.len, reasons_len = r->reasons.len;
+    size_t epochs_len = r->marked_epochs.len;
     if (marks_len)
-        calls[n++] = (struct pg_call){.ask = &outbox_mark, .args = {pg_text(array_end(&r->marks))}};
+        calls[n++] = (struct pg_call){.ask = &outbox_mark,
+                                      .args = {pg_text(array_end(&r->marks)), pg_text(array_end(&r->marked_epochs))}};
     if (returns_len)
         calls[n++] = (struct pg_call){.ask = &outbox_note_returns,
                                       .args = {pg_text(array_end(&r->returns)), pg_text(array_end(&r->reasons))}};
@@ -167,11 +170,13 @@ static enum err record_and_read(struct relay *r, struct pg_call *ret_rows)
     r->unconfirmed.len = unconfirmed_len;
     if (e) { /* recorded by the next read */
         r->marks.len = marks_len;
+        r->marked_epochs.len = epochs_len;
         r->returns.len = returns_len;
         r->reasons.len = reasons_len;
         return e;
     }
     buf_clear(&r->marks);
+    buf_clear(&r->marked_epochs);
     buf_clear(&r->returns);
     buf_clear(&r->reasons);
     *ret_rows = calls[n - 1];
@@ -192,19 +197,26 @@ static void measure_age(struct relay *r)
 
 /* --- events that no consumer has --- */
 
-/* Counts as published, so that it does not hold up others; `reclaim events redrive` publishes it again. */
-static void set_aside(struct relay *r, int64_t position, const char *reason)
+static void mark(struct relay *r, int64_t position, int64_t epoch)
 {
     array_add_i64(&r->marks, position);
+    array_add_i64(&r->marked_epochs, epoch);
+}
+
+/* Counts as published, so that it does not hold up others; `reclaim events redrive` publishes it again. */
+static void set_aside(struct relay *r, int i, const char *reason)
+{
+    int64_t position = r->batch.positions[i];
+    mark(r, position, r->batch.epochs[i]);
     array_add_i64(&r->returns, position);
     array_add_text(&r->reasons, str_of(reason));
 }
 
-static void set_aside_too_large(struct relay *r, int64_t position, const char *id, const char *reason)
+static void set_aside_too_large(struct relay *r, int i, const char *reason)
 {
-    set_aside(r, position, reason);
+    set_aside(r, i, reason);
     counter_add(&too_large, 1);
-    log_warn("an event is too large and was not published: see reclaim events dead", F_STR("event_id", id),
+    log_warn("an event is too large and was not published: see reclaim events dead", F_STR("event_id", r->batch.ids[i]),
              F_STR("reason", reason));
 }
 
@@ -236,7 +248,7 @@ static void find_refused(struct relay *r, const struct why *why)
         r->alone = f->count;
         return;
     }
-    set_aside_too_large(r, f->positions[0], f->ids[0], why->text);
+    set_aside_too_large(r, 0, why->text);
     f->count = 0;
     r->alone -= r->alone > 0;
     r->failures = 0;
@@ -264,12 +276,13 @@ static enum err publish_batch(struct relay *r, const struct pg_call *rows)
     for (int row = 0; row < rows->rows; row++) {
         int i = f->count;
         f->positions[i] = pg_get_i64(rows, row, EVENT_POSITION);
+        f->epochs[i] = pg_get_i64(rows, row, EVENT_EPOCH);
         f->age_ms[i] = pg_get_i64(rows, row, EVENT_AGE_MS);
         enum err e = str_copy(pg_get(rows, row, EVENT_CUSTOMER), f->customers[i], sizeof f->customers[i]);
         if (!e)
             e = str_copy(pg_get(rows, row, EVENT_ID), f->ids[i], sizeof f->ids[i]);
         if (!e && pg_is_null(rows, row, EVENT_DATA)) {
-            set_aside_too_large(r, f->positions[i], f->ids[i], EVENT_TOO_LARGE);
+            set_aside_too_large(r, i, EVENT_TOO_LARGE);
             continue;
         }
         if (e || (e = publish_row(r, rows, row, &why)))
@@ -315,10 +328,10 @@ static bool collect_confirmed(struct relay *r)
         if (follows_refused(f, i, first_refused))
             continue;
         if (f->results[i] == PUBLISH_RETURNED) {
-            set_aside(r, f->positions[i], "no queue was bound for it");
+            set_aside(r, i, "no queue was bound for it");
             unroutable++;
         } else {
-            array_add_i64(&r->marks, f->positions[i]);
+            mark(r, f->positions[i], f->epochs[i]);
         }
         accepted++;
         histogram_observe(&delay, (double)f->age_ms[i] / 1000 + waited);
@@ -433,6 +446,7 @@ static void free_relay(struct relay *r)
     pg_free(r->pg);
     buf_free(&r->event);
     buf_free(&r->marks);
+    buf_free(&r->marked_epochs);
     buf_free(&r->returns);
     buf_free(&r->reasons);
     buf_free(&r->unconfirmed);
@@ -452,6 +466,7 @@ static enum err open_relay(struct relay *r, const struct relay_config *config, s
     r->done_fd = stop_new();
     r->event = buf_new(EVENT_BYTES_MAX);
     r->marks = buf_new(LIST_MAX);
+    r->marked_epochs = buf_new(LIST_MAX);
     r->returns = buf_new(LIST_MAX);
     r->reasons = buf_new(REASONS_MAX);
     r->unconfirmed = buf_new(LIST_MAX);

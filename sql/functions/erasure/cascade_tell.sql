@@ -1,5 +1,5 @@
 -- Publishes the deletions of these customers, null: of all, again for remote participants whose receipts are open; null: for
--- any. An event that is kept no more is written once more, with the version that was told, in the epoch in force.
+-- any, in the epoch in force: consumers may have dropped it in one before (docs/events.md). An event that is kept no more is written once more, with the version that was told.
 CREATE OR REPLACE FUNCTION reclaim.cascade_tell(p_participant text, p_customers uuid[]) RETURNS void
 LANGUAGE plpgsql SET search_path = pg_catalog
 AS $$
@@ -10,8 +10,11 @@ DECLARE
       AND (p_customers IS NULL OR r.customer_id = ANY (p_customers)));
 BEGIN
   IF v_asked <> '{}' THEN
-    UPDATE reclaim.event_outbox SET published_at = NULL
-      WHERE type = 'customer_deleted' AND published_at IS NOT NULL AND customer_id = ANY (v_asked);
+    -- An event that others of its customer follow, whose id is in use again, stays before them.
+    UPDATE reclaim.event_outbox o SET published_at = NULL, epoch = CASE WHEN EXISTS (
+          SELECT FROM reclaim.event_outbox n WHERE n.customer_id = o.customer_id AND n.position > o.position) THEN o.epoch
+        ELSE (SELECT i.epoch FROM reclaim.installation i) END
+      WHERE o.type = 'customer_deleted' AND o.published_at IS NOT NULL AND o.customer_id = ANY (v_asked);
     INSERT INTO reclaim.event_outbox (epoch, sequence, type, customer_id, payload)
       SELECT (SELECT epoch FROM reclaim.installation), t.version, 'customer_deleted', t.customer_id, reclaim.customer_object_deleted(t.customer_id, c.billing_account_id,
         c.tm_deletion_scheduled, c.tm_create, c.tm_update, c.tm_delete) || jsonb_build_object('remaining_balance_micros', t.remaining_micros)
