@@ -68,6 +68,9 @@ static void print_result(const struct replay *r)
     printf("Events now have epoch %lld; %lld of changes around the backup and since %s published again.\n"
            "Running servers erase these customers in every participant: see reclaim cascade status.\n",
            (long long)r->epoch, (long long)r->events, r->events == 1 ? "is" : "are");
+    printf("Moved: %lld deletion date%s of frozen customers, who have a week at least to recover again.\n"
+           "Lost: freezes, recoveries and legal holds since the backup. Make them again.\n",
+           (long long)r->dates, plural(r->dates));
 }
 
 static enum err replay(struct command_context *c, const struct proof_keys *keys)

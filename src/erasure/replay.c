@@ -56,6 +56,13 @@ static const struct statement replay_batch = {
     .columns = "last:int8 lines:int4 erased:int4 absent:int4",
 };
 
+static const struct statement replay_dates = {
+    .name = "replay_dates",
+    .sql = "SELECT moved FROM reclaim.replay_dates($1::int4)",
+    .params = 1,
+    .columns = "moved:int4",
+};
+
 static const struct statement replay_next = {
     .name = "replay_next",
     .sql = "SELECT id, pg_catalog.split_part(line, E'\\t', 1)::jsonb ->> 'customer' AS customer_id"
@@ -99,9 +106,9 @@ static const struct statement replay_end = {
     .columns = "",
 };
 
-const struct statement *const replay_statements[] = {&replay_needed, &replay_lost,  &replay_epoch,
-                                                     &replay_access, &replay_batch, &replay_next,
-                                                     &replay_tips,   &replay_lock,  &replay_end};
+const struct statement *const replay_statements[] = {&replay_needed, &replay_lost,  &replay_epoch, &replay_access,
+                                                     &replay_batch,  &replay_dates, &replay_next,  &replay_tips,
+                                                     &replay_lock,   &replay_end};
 const size_t replay_statement_count = COUNT_OF(replay_statements);
 
 enum err replay_is_needed(struct pg *pg, int64_t deadline_ns, bool *ret)
@@ -212,6 +219,20 @@ static enum err erase_all(struct replay *r)
     }
 }
 
+/* The backup does not know who recovered since. */
+static enum err take_care(struct replay *r)
+{
+    struct pg_call dates = {.ask = &replay_dates, .args = {pg_i64(BATCH)}};
+    for (int64_t moved = 1; moved > 0;) {
+        enum err e = ask_long(r, &dates, WHOLE_NS, 0);
+        if (e)
+            return e;
+        moved = pg_get_i64(&dates, 0, 0);
+        r->dates += moved;
+    }
+    return OK;
+}
+
 static enum err check_tips(const struct replay *r, const struct pg_call *tips, struct why *why)
 {
     enum err e = journal_row_check(r->keys, pg_get_i64(tips, 0, 8), pg_get(tips, 0, 9), pg_get(tips, 0, 0), why);
@@ -255,7 +276,7 @@ enum err replay_erasures(struct replay *r, struct why *why)
     enum err e = OK;
     for (bool more = true; more && !e && r->failed == 0;) {
         more = false;
-        if (!(e = begin(r)) && !(e = erase_all(r)) && r->failed == 0)
+        if (!(e = begin(r)) && !(e = erase_all(r)) && r->failed == 0 && !(e = take_care(r)))
             e = end(r, &more, why);
     }
     if (e && *why->text)

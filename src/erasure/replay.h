@@ -15,6 +15,7 @@ struct replay {
     int64_t of, done, failed; /* lines: all, those that were replayed, and those that could not be */
     int64_t erased, absent;   /* customers that were there again, or not */
     int64_t codes, sessions, api_keys, mails, epoch, events;
+    int64_t dates;            /* deletions of frozen customers that were moved */
     char failed_customer[37]; /* the first one */
     char sqlstate[6];
 };

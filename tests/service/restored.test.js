@@ -145,10 +145,12 @@ describe('a machine without a journal', () => {
 });
 
 describe('a replay', () => {
-  let scene, db, backup, server, customers;
+  let scene, db, backup, server, customers, near;
   const protect = ({ id }) => db.query('insert into public.protected values ($1)', [id]);
   const again = () => scene.run(['replay-erasures']);
   const statuses = () => Promise.all(customers.map((customer) => statusOf(db, customer)));
+  const dateOf = async ({ id }) =>
+    (await db.query(`select deletion_effective_at::text as date, extract(epoch from deletion_effective_at - clock_timestamp())::int / 86400.0 as days from reclaim.customer_customers where id = $1`, [id])).map(({ date, days }) => ({ date, days: Number(days) }))[0];
   const count = async (what, values) => Number((await db.query(`select count(*) as count from ${what}`, values))[0].count);
 
   async function restore() {
@@ -194,6 +196,10 @@ describe('a replay', () => {
       customers.push(await addCustomer(db));
       await fillServices(db, customers[n], 2, ['contact']);
     }
+    near = await addCustomer(db);
+    assert.equal((await freeze(server, near.id)).status, 200);
+    await frozenSince(db, near, '25 days');
+    await until('no mail waiting', async () => (await count('reclaim.work_items')) === 0);
     backup = dumpOf(stage, db);
     await backup.take();
     for (const customer of customers) {
@@ -249,10 +255,13 @@ describe('a replay', () => {
       await stopped.reached();
       await killed.kill9();
       assert.equal(await readyz(server), 'restored');
+      const moved = await dateOf(near);
+      assert.ok(moved.days >= 7, 'nobody who may have recovered is deleted soon');
       if (!commits) await stopped.terminate();
       await stopped.lift();
       const done = await again();
       assert.equal(done.code, 0, done.stderr);
+      assert.equal((await dateOf(near)).date, moved.date, 'a date is moved once');
       await assertTotals();
     });
 });
@@ -335,17 +344,29 @@ describe('while the database is restored', () => {
     assert.equal(done.code, 0, done.stderr);
     assert.match(done.stdout, /Erased again: 1 customer that/);
     assert.match(done.stdout, /Dropped: 2 waiting mails\./);
+    assert.match(done.stdout, /Moved: 3 deletion dates of frozen customers/);
+    assert.match(done.stdout, /Lost: freezes, recoveries and legal holds since the backup\. Make them again\./);
     await says(server, 'ready');
     assert.equal(await metric(server, 'reclaim_restored'), 0);
-    await deleted(db, due);
-    for (const customer of [gone, due]) await erased(server, customer);
+    await erased(server, gone);
     await until('charged', async () => (await chargesOf(db, account)).length === 1);
-    await until('reminded', () => subjectsTo(reminded).some((subject) => /soon be gone/.test(subject)));
     await until('all events published', async () => (await db.query('select from reclaim.event_outbox where published_at is null')).length === 0);
     for (const customer of [due, reminded, waiting, told]) await until('its event', () => all.of(customer.id).some(({ type }) => type === 'customer_frozen'));
-    await until('the last mail', () => subjectsTo(due).some((subject) => /was deleted/.test(subject)));
     await until('no work left', async () => (await db.query('select from reclaim.work_items')).length === 0);
-    for (const customer of [waiting, told, gone]) assert.deepEqual(subjectsTo(customer), []);
+    for (const customer of [told, gone]) assert.deepEqual(subjectsTo(customer), []);
+  });
+
+  it('it moves deletions that are near: nobody who may have recovered since the backup is deleted without a mail and a week', async () => {
+    for (const customer of [due, reminded, waiting]) {
+      assert.equal(await statusOf(db, customer), 'frozen');
+      assert.deepEqual(subjectsTo(customer), ['Your account has a new deletion date']);
+      const [{ ahead }] = await db.query(`select deletion_effective_at > clock_timestamp() + interval '7 days' as ahead from reclaim.customer_customers where id = $1`, [customer.id]);
+      assert.ok(ahead);
+    }
+    await db.query(`update reclaim.customer_customers set deletion_effective_at = clock_timestamp() - interval '1 minute' where id = $1`, [due.id]);
+    await deleted(db, due);
+    await erased(server, due);
+    await until('the last mail', () => subjectsTo(due).some((subject) => /was deleted/.test(subject)));
   });
 
   it('nor does a server that is started again meanwhile, whatever is due', async () => {

@@ -64,7 +64,7 @@ OWNERS = {
 
 OTHERS = {
     ("access_keys", "erasure"): ({"UPDATE"}, "after a restore keys end that had ended since the backup"),
-    ("customer_customers", "erasure"): ({"UPDATE"}, "a replay lifts legal holds that were lifted since the backup"),
+    ("customer_customers", "erasure"): ({"UPDATE"}, "a replay lifts legal holds that were lifted since the backup, and moves deletions that are near"),
     ("customer_log", "erasure"): ({"INSERT"}, "a replayed erasure of a customer that the backup does not have is audited"),
     ("gate_ended", "erasure"): ({"INSERT"}, "gates drop what they know of customers that were erased before a restore"),
     ("installation", "erasure"): ({"UPDATE"}, "a restore is noticed and ends with the replay, which raises the epoch"),
@@ -90,7 +90,7 @@ OTHERS = {
     ("mailbox", "customers"): ({"DELETE"}, "a deletion leaves no mail of the customer"),
     ("reminders", "sandbox"): ({"DELETE"}, "a clock that is set back forgets reminders that are not due any more"),
     ("work_items", "calls"): ({"INSERT", "UPDATE"}, "a hang-up of many customers, or at another's switch, becomes items of its own"),
-    ("work_items", "erasure"): ({"INSERT", "DELETE"}, "objects in Supabase Storage are queued by one statement; a replay drops mails from before the backup"),
+    ("work_items", "erasure"): ({"INSERT", "DELETE"}, "objects in Supabase Storage are queued by one statement; a replay drops mails from before the backup, and queues those about new dates"),
     ("work_items", "customers"): ({"INSERT", "UPDATE", "DELETE"}, "work for many customers is one statement; a redrive revives theirs"),
 }
 
