@@ -63,6 +63,13 @@ static const struct statement replay_dates = {
     .columns = "moved:int4",
 };
 
+static const struct statement replay_rescan = {
+    .name = "replay_rescan",
+    .sql = "SELECT reclaim.cascade_rescan_ask(NULL) AS erasures",
+    .params = 0,
+    .columns = "erasures:int8",
+};
+
 static const struct statement replay_next = {
     .name = "replay_next",
     .sql = "SELECT id, pg_catalog.split_part(line, E'\\t', 1)::jsonb ->> 'customer' AS customer_id"
@@ -106,9 +113,9 @@ static const struct statement replay_end = {
     .columns = "",
 };
 
-const struct statement *const replay_statements[] = {&replay_needed, &replay_lost,  &replay_epoch, &replay_access,
-                                                     &replay_batch,  &replay_dates, &replay_next,  &replay_tips,
-                                                     &replay_lock,   &replay_end};
+const struct statement *const replay_statements[] = {&replay_needed, &replay_lost,  &replay_epoch,  &replay_access,
+                                                     &replay_batch,  &replay_dates, &replay_rescan, &replay_next,
+                                                     &replay_tips,   &replay_lock,  &replay_end};
 const size_t replay_statement_count = COUNT_OF(replay_statements);
 
 enum err replay_is_needed(struct pg *pg, int64_t deadline_ns, bool *ret)
@@ -219,7 +226,7 @@ static enum err erase_all(struct replay *r)
     }
 }
 
-/* The backup does not know who recovered since. */
+/* The backup does not know who recovered since, nor what came late to participants whose erasure was complete. */
 static enum err take_care(struct replay *r)
 {
     struct pg_call dates = {.ask = &replay_dates, .args = {pg_i64(BATCH)}};
@@ -230,7 +237,8 @@ static enum err take_care(struct replay *r)
         moved = pg_get_i64(&dates, 0, 0);
         r->dates += moved;
     }
-    return OK;
+    struct pg_call rescan = {.ask = &replay_rescan};
+    return ask_long(r, &rescan, WHOLE_NS, 0);
 }
 
 static enum err check_tips(const struct replay *r, const struct pg_call *tips, struct why *why)

@@ -12,11 +12,11 @@ import { chargesOf, subscribe } from './lib/billing.js';
 import { change } from './lib/changes.js';
 import { assertRefused, assertSent, contracts, requestCode, validate } from './lib/cleanup.js';
 import { addBillingAccount, addCustomer, addKey, asAdmin, asKey, assertError, bearer, canaryPassword, env, freeze, login } from './lib/customers.js';
-import { addServices, deleted, erased, fillServices, frozenSince, ledger, metric, remove, statusOf } from './lib/erasure.js';
+import { addServices, deleted, erased, fillServices, frozenSince, ledger, metric, remove, statusOf, tableOf } from './lib/erasure.js';
 import { FakeProvider } from './lib/fake-provider.js';
 import { gate } from './lib/gate.js';
 import { request } from './lib/http.js';
-import { folderOf, readyz, says } from './lib/journal.js';
+import { folderOf, readyz, says, textOf } from './lib/journal.js';
 import { addUser } from './lib/people.js';
 import { temporaryDirectory } from './lib/place.js';
 import { Cluster } from './lib/postgres.js';
@@ -54,16 +54,21 @@ async function stop(server) {
 }
 
 describe('a machine without a journal', () => {
-  let scene, db, backup, server, key, session, gone, exported, folder;
+  let scene, db, backup, server, key, session, early, gone, cooldowns, exported, folder;
   const own = {};
+  /** Until when, to the minute. */
+  const coolingDown = () => db.query(`select address_hash, date_trunc('minute', ends_at + interval '30 seconds')::text as until from reclaim.address_cooldowns`);
   const signIn = (body) => request(server, { method: 'POST', path: '/auth/login', headers: { 'Content-Type': 'application/json' }, body: JSON.stringify(body) });
 
   before(async () => {
     scene = await prepare();
     ({ db } = scene);
     const { provider } = scene;
-    server = await scene.start();
+    server = await scene.start({ settings: { RECLAIM_COOLDOWN: '90d' } });
     await addServices(stage, db, ['contact']);
+    early = await addCustomer(db);
+    assert.equal((await remove(server, early.id)).status, 200);
+    await erased(server, early);
     gone = await addCustomer(db);
     own.stays = await addCustomer(db);
     own.coded = (await addCustomer(db, { sso: true })).user;
@@ -75,13 +80,18 @@ describe('a machine without a journal', () => {
     for (const user of [own.coded, own.orphan]) user.code = (await provider.mailTo(user.email)).code;
     await until('no mail waiting', async () => (await db.query('select from reclaim.work_items')).length === 0);
     await stop(server);
+    await db.query('delete from reclaim.address_cooldowns'); // of the one that is gone at the backup
+    await db.query(`insert into reclaim.console_sessions (scope) values ('admin')`);
+    await fillServices(db, early, 1, ['contact']);
     backup = dumpOf(stage, db);
     await backup.take();
-    server = await scene.start();
+    server = await scene.start({ settings: { RECLAIM_COOLDOWN: '90d' } });
     assert.equal((await gate(server, bearer(session))).status, 200);
     assert.equal((await gate(server, asKey(key))).status, 200);
     assert.equal((await remove(server, gone.id)).status, 200);
     await erased(server, gone);
+    cooldowns = (await coolingDown()).filter(({ address_hash }) => textOf(scene.home).includes(address_hash));
+    assert.equal(cooldowns.length, 1, 'the journal has that of the last mail');
     await stop(server);
     exported = path.join(scene.home, 'exported.jsonl');
     assert.equal((await scene.run(['journal', 'export', exported])).code, 0);
@@ -114,9 +124,11 @@ describe('a machine without a journal', () => {
     const done = await scene.run(['replay-erasures', '--journal', exported], home);
     assert.equal(done.code, 0, done.stderr);
     assert.match(done.stdout, /Erased again: 1 customer that the backup had brought back; 0 that it did not have\./);
-    assert.match(done.stdout, /Ended: 2 codes, 1 session, 1 API key\. Dropped: 0 waiting mails\./);
+    assert.match(done.stdout, /Ended: 2 codes, 2 sessions, 1 API key\. Dropped: 0 waiting mails\./);
+    assert.deepEqual(await coolingDown(), cooldowns, 'the address cools down as before');
     server = await scene.start({ directory: home });
     await erased(server, gone);
+    await until('what came late before the backup erased', async () => (await db.query(`select from ${tableOf('contact')} where customer_id = $1 and tm_delete is null`, [early.id])).length === 0);
     assert.equal((await gate(server, bearer(session))).status, 401);
     assert.equal((await gate(server, asKey(key))).status, 401);
     assertError(await signIn({ email: own.coded.email, code: own.coded.code }), 401, 'INVALID_CREDENTIALS');
@@ -134,7 +146,8 @@ describe('a machine without a journal', () => {
     const before = fs.readdirSync(folder).map((name) => fs.readFileSync(path.join(folder, name), 'utf8'));
     const done = await scene.run(['replay-erasures', '--journal', folder, '--keep-keys'], home);
     assert.equal(done.code, 0, done.stderr);
-    assert.match(done.stdout, /Ended: 2 codes, 1 session, 0 API keys\./);
+    assert.match(done.stdout, /Ended: 2 codes, 2 sessions, 0 API keys\./);
+    assert.deepEqual(await db.query('select from reclaim.console_sessions where ended_at is null'), []);
     assert.deepEqual(fs.readdirSync(folder).map((name) => fs.readFileSync(path.join(folder, name), 'utf8')), before, 'the copy is only read');
     server = await scene.start({ directory: home });
     await erased(server, gone);

@@ -7,6 +7,8 @@ BEGIN
   WITH gone AS (DELETE FROM reclaim.verification_codes RETURNING 1) SELECT count(*) INTO codes FROM gone;
   WITH gone AS (DELETE FROM reclaim.sign_in_codes RETURNING 1) SELECT codes + count(*) INTO codes FROM gone;
   WITH gone AS (DELETE FROM reclaim.sessions RETURNING 1) SELECT count(*) INTO sessions FROM gone;
+  WITH ended AS (UPDATE reclaim.console_sessions SET ended_at = clock_timestamp() WHERE ended_at IS NULL RETURNING 1)
+    SELECT sessions + count(*) INTO sessions FROM ended;
   keys := 0;
   IF NOT p_keeps_keys THEN
     WITH ended AS (UPDATE reclaim.access_keys SET revoked_at = clock_timestamp() WHERE revoked_at IS NULL RETURNING 1)

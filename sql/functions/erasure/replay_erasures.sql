@@ -68,6 +68,7 @@ BEGIN
     PERFORM reclaim.remove_users(v_users, v_ids);
   END IF;
   PERFORM reclaim.erasures_settle(v_ids);
+  PERFORM reclaim.replay_cooldowns(v_lines);
   UPDATE reclaim.journal_lines SET lost = false WHERE id = ANY (v_lines);
   PERFORM pg_notify('reclaim_events', '');
 END

@@ -64,6 +64,8 @@ OWNERS = {
 
 OTHERS = {
     ("access_keys", "erasure"): ({"UPDATE"}, "after a restore keys end that had ended since the backup"),
+    ("address_cooldowns", "erasure"): ({"INSERT", "UPDATE"}, "a replay begins cool-downs again with what the journal has of addresses"),
+    ("console_sessions", "erasure"): ({"UPDATE"}, "after a restore sessions end that had ended since the backup"),
     ("customer_customers", "erasure"): ({"UPDATE"}, "a replay lifts legal holds that were lifted since the backup, and moves deletions that are near"),
     ("customer_log", "erasure"): ({"INSERT"}, "a replayed erasure of a customer that the backup does not have is audited"),
     ("gate_ended", "erasure"): ({"INSERT"}, "gates drop what they know of customers that were erased before a restore"),
