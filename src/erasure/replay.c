@@ -86,13 +86,13 @@ static const struct statement replay_tips = {
         " (SELECT count(*) FROM reclaim.journal_lines n WHERE n.lost AND n.kind = 'erasure') AS left_over,"
         " i.epoch, i.proof_generation AS generation, extract(epoch FROM pg_catalog.clock_timestamp())::int8 AS clock,"
         " (extract(epoch FROM i.created_at) * 1000000)::int8::text AS created, l.id AS last_id, l.line AS last_line,"
-        " o.id AS other_id, o.line AS other_line"
+        " o.id AS other_id, o.line AS other_line, i.restored_at IS NULL AS over"
         " FROM reclaim.installation i CROSS JOIN (SELECT * FROM reclaim.journal_lines ORDER BY id DESC LIMIT 1) l"
         " LEFT JOIN LATERAL (SELECT * FROM reclaim.journal_lines n WHERE n.imported <> l.imported ORDER BY n.id DESC"
         " LIMIT 1) o ON true",
     .params = 0,
     .columns = "last:text imported:bool other:text left_over:int8 epoch:int4 generation:int4 clock:int8 created:text"
-               " last_id:int8 last_line:text other_id:int8 other_line:text",
+               " last_id:int8 last_line:text other_id:int8 other_line:text over:bool",
 };
 
 static const struct statement replay_lock = {
@@ -153,7 +153,8 @@ static enum err ask_long(struct replay *r, struct pg_call *call, int64_t limit_n
     return e;
 }
 
-static enum err begin(struct replay *r)
+/* `ret_over`: another replay has ended meanwhile. */
+static enum err begin(struct replay *r, bool *ret_over)
 {
     struct pg_call lost = {.ask = &replay_lost};
     enum err e = ask_long(r, &lost, WHOLE_NS, 0);
@@ -170,6 +171,8 @@ static enum err begin(struct replay *r)
     if ((e = ask_long(r, &epoch, WHOLE_NS, LOCK_MS)))
         return e;
     r->epoch = pg_get_i64(&epoch, 0, 0);
+    if ((*ret_over = pg_is_null(&epoch, 0, 1)))
+        return OK;
     r->events += pg_get_i64(&epoch, 0, 1);
     struct pg_call access = {.ask = &replay_access, .args = {pg_text(r->keeps_keys ? "true" : "false")}};
     if ((e = ask_long(r, &access, WHOLE_NS, 0)))
@@ -250,7 +253,7 @@ static enum err check_tips(const struct replay *r, const struct pg_call *tips, s
 }
 
 /* Writes the line that ends the replay, and lets the instances go on. `ret_more`: an instance has recorded lines of its journal since
- * the last erasure; nothing was written. */
+ * the last erasure; nothing was written. Nor is it when another replay has ended meanwhile. */
 static enum err end(struct replay *r, bool *ret_more, struct why *why)
 {
     AUTO(tx) struct tx *tx = tx_begin(r->pg, clock_ns() + WHOLE_NS);
@@ -260,7 +263,7 @@ static enum err end(struct replay *r, bool *ret_more, struct why *why)
     struct pg_call reads[] = {{.ask = &replay_lock}, {.ask = &replay_tips}}, *tips = &reads[1];
     enum err e = tx_trip(tx, reads, COUNT_OF(reads));
     *ret_more = !e && tips->rows && pg_get_i64(tips, 0, 3) > 0;
-    if (e || tips->rows == 0 || *ret_more || (e = check_tips(r, tips, why)))
+    if (e || tips->rows == 0 || *ret_more || pg_get_bool(tips, 0, 12) || (e = check_tips(r, tips, why)))
         return e;
     installation_name(r->keys, pg_get(tips, 0, 7), installation);
     struct journal_chain chain = {.key = &r->keys->generations[pg_get_i64(tips, 0, 5) - 1],
@@ -282,9 +285,9 @@ static enum err end(struct replay *r, bool *ret_more, struct why *why)
 enum err replay_erasures(struct replay *r, struct why *why)
 {
     enum err e = OK;
-    for (bool more = true; more && !e && r->failed == 0;) {
+    for (bool more = true, over = false; more && !e && r->failed == 0;) {
         more = false;
-        if (!(e = begin(r)) && !(e = erase_all(r)) && r->failed == 0 && !(e = take_care(r)))
+        if (!(e = begin(r, &over)) && !over && !(e = erase_all(r)) && r->failed == 0 && !(e = take_care(r)))
             e = end(r, &more, why);
     }
     if (e && *why->text)
