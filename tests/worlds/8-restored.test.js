@@ -191,6 +191,12 @@ function restored(name, { archived, backupOf }) {
         assert.equal(done.code, 0, done.stderr);
         assert.match(done.stdout, /1 restore\./);
       }
+      // Looked at now, not in a minute: a lost connection could mean another database.
+      await db.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'reclaim'`);
+      await until('the same lines', async () => {
+        const inDatabase = (await db.query('select line from reclaim.journal_lines')).map(({ line }) => line).sort();
+        return [0, 1].every((n) => JSON.stringify([...scene.lines(n)].sort()) === JSON.stringify(inDatabase));
+      });
     });
   });
 }
