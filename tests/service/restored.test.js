@@ -44,7 +44,7 @@ async function prepare({ adopt } = {}) {
     db, provider, home,
     elsewhere: () => temporaryDirectory(stage),
     start: ({ wait = 'ready', directory = home, settings, ...more } = {}) => serve(stage, { database: db, env: { ...common, ...settings }, directory, wait, ...more }),
-    run: (args, directory = home) => run(stage, args, { database: db, env: provider.env, directory }),
+    run: (args, directory = home, more = {}) => run(stage, args, { database: db, env: provider.env, directory, ...more }),
   };
 }
 
@@ -199,7 +199,11 @@ describe('a replay', () => {
         create table public.protected (id uuid);
         create function public.protect() returns trigger language plpgsql as $$ begin
           if exists (select from public.protected p where p.id = old.id) then raise exception 'this one stays'; end if; return new; end $$;
-        create trigger protect before update on public.customer_customers for each row execute function public.protect()`,
+        create trigger protect before update on public.customer_customers for each row execute function public.protect();
+        create table public.slow (id uuid);
+        create function public.slow() returns trigger language plpgsql as $$ begin
+          if exists (select from public.slow s where s.id = old.id) then perform pg_sleep(31); end if; return new; end $$;
+        create trigger slow before update on public.customer_customers for each row when (new.status = 'deleted') execute function public.slow()`,
     });
     ({ db } = scene);
     server = await scene.start();
@@ -237,6 +241,15 @@ describe('a replay', () => {
     const mended = await again();
     assert.equal(mended.code, 0, mended.stderr);
     assert.match(mended.stdout, /Erased again: 1 customer /);
+    await assertTotals();
+  });
+
+  it('goes on when a customer takes longer than a statement of a server may', async () => {
+    await restore();
+    await db.query('insert into public.slow values ($1)', [customers[2].id]);
+    const done = await scene.run(['replay-erasures'], scene.home, { deadlineMs: 100_000 });
+    assert.equal(done.code, 0, done.stderr);
+    assert.match(done.stdout, /Erased again: 4 customers /);
     await assertTotals();
   });
 
