@@ -1,6 +1,6 @@
 -- What events carry after a restore: sequences come again under the next epoch.
 BEGIN;
-SELECT plan(14);
+SELECT plan(17);
 
 CREATE FUNCTION pg_temp.events() RETURNS TABLE (epoch integer, sequence bigint, type text) LANGUAGE sql AS
   $$ SELECT o.epoch, o.sequence, o.type FROM reclaim.event_outbox o WHERE o.customer_id = '10000000-0000-4000-8000-000000000001' ORDER BY o.position $$;
@@ -49,6 +49,21 @@ DELETE FROM reclaim.event_outbox WHERE type = 'customer_deleted';
 SELECT lives_ok($$SELECT reclaim.cascade_tell('files', NULL)$$, 'even after it was pruned');
 SELECT is((SELECT epoch FROM pg_temp.events() WHERE type = 'customer_deleted'), 3, 'then in the epoch in force');
 SELECT is((SELECT sequence FROM pg_temp.events() WHERE type = 'customer_deleted'), (SELECT version FROM reclaim.customer_told), 'with the version that was told');
+
+-- After a restore the events of a customer that consumers may have dropped get the next epoch: from the time on from which they may have, or
+-- while they wait for the broker; all that follow, or none.
+INSERT INTO reclaim.event_outbox (epoch, sequence, type, customer_id, payload, created_at, published_at)
+  SELECT n.epoch, n.sequence, 'customer_frozen', ('20000000-0000-4000-8000-00000000000' || n.customer)::uuid, '{}', now() - n.ago, CASE WHEN n.published THEN now() - n.ago END
+    FROM (VALUES (1, 1, 2, interval '3 hours', true), (3, 1, 5, interval '3 hours', false), (3, 1, 6, interval '3 hours', true),
+      (4, 1, 5, interval '3 hours', false), (1, 1, 3, interval '0', true), (2, 1, 2, interval '0', true), (2, 2, 3, interval '0', true))
+      AS n (customer, epoch, sequence, ago, published);
+SELECT is(reclaim.events_again(7, 1, now() - interval '1 hour'), 2::bigint, 'after a restore, two events are published again');
+SELECT results_eq($$SELECT right(o.customer_id::text, 1), o.epoch, o.sequence, o.published_at IS NULL FROM reclaim.event_outbox o
+  WHERE o.customer_id::text LIKE '2%' ORDER BY 1, o.position$$,
+  $$VALUES ('1', 1, 2::bigint, false), ('1', 7, 3, true), ('2', 1, 2, false), ('2', 2, 3, false), ('3', 1, 5, true), ('3', 1, 6, false), ('4', 7, 5, true)$$,
+  'of each customer the last, unless consumers have a newer one');
+UPDATE reclaim.event_outbox SET published_at = NULL;
+SELECT is(reclaim.events_again(8, 7, NULL), 0::bigint, 'without a broker none is for what is older');
 
 SELECT * FROM finish();
 ROLLBACK;
