@@ -299,7 +299,8 @@ const struct command command_table[] = {
      .summary = "erases again whom a restored backup brought back",
      .help = "After the database was restored from a backup: erases again, in every participant and without a mail,\n"
              "the customers that the journal lists; ends codes, sessions and API keys, some of which had ended since;\n"
-             "raises the epoch of events. Until then nothing is mailed, charged or deleted. It can be repeated.\n",
+             "raises the epoch of events; leaves frozen customers a week at least. Until then nothing is mailed,\n"
+             "charged or deleted. It can be repeated.\n",
      .options = OPTIONS({"--journal", "PATH", "the journal, or an export of it; RECLAIM_JOURNAL unless given"},
                         {"--keep-keys", NULL, "leaves API keys as they were at the time of the backup"}),
      .needs = NEEDS_DATABASE | RUNS_ONCE,
