@@ -84,6 +84,12 @@ describe('a restore that is noticed after events were published', () => {
     assert.deepEqual([gone, frozen, back].map(({ id }) => consumed()[id].status), ['deleted', 'frozen', 'active']);
   });
 
+  it('gives what is published again another id', () => {
+    const [former, later] = [1, 2].map((epoch) => new Set(all.of(gone.id).filter((event) => event.epoch === epoch).map(({ id }) => id)));
+    assert.ok(former.size > 0 && later.size > 0);
+    for (const id of later) assert.ok(!former.has(id), id);
+  });
+
   it('publishes nothing again that was written long before the backup', () => {
     assert.deepEqual(all.of(quiet.id).map(({ epoch }) => epoch), [1]);
   });

@@ -59,7 +59,7 @@ BEGIN
       UPDATE reclaim.cascade_receipts r SET status = 'failed', tries = tries + 1, error = cascade_page.error,
           first_tried_at = coalesce(first_tried_at, v_date), last_tried_at = v_date,
           next_try_at = CASE WHEN v_all THEN next_try_at ELSE v_now + reclaim.pause_after(tries + 1) END
-        WHERE participant = p_participant AND customer_id = ANY (v_ids) AND status NOT IN ('done', 'kept');
+        WHERE participant = p_participant AND customer_id = ANY (v_ids) AND coalesce(status, '') NOT IN ('done', 'kept');
     END IF;
     RETURN;
   END IF;

@@ -10,7 +10,7 @@ AS $$
       WHERE e.settled_at IS NOT NULL AND e.certificate_id IS NULL AND e.journaled AND NOT EXISTS (
         SELECT FROM reclaim.erasure_certificates c WHERE c.customer_id = e.customer_id AND c.settled_at = e.settled_at)
         -- A participant may have been added while the last receipt came: see reclaim.cascade_resume.
-        AND NOT EXISTS (SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = e.customer_id AND r.status NOT IN ('done', 'kept'))
+        AND NOT EXISTS (SELECT FROM reclaim.cascade_receipts r WHERE r.customer_id = e.customer_id AND coalesce(r.status, '') NOT IN ('done', 'kept'))
       ORDER BY e.settled_at LIMIT p_limit FOR UPDATE SKIP LOCKED
   )
   SELECT e.customer_id, e.settled_at, e.complete_at, jsonb_strip_nulls(jsonb_build_object('sub', e.customer_id,
