@@ -17,6 +17,7 @@
 #include "erasure/audit_journal.h"
 #include "erasure/audit_receipts.h"
 #include "erasure/cascade.h"
+#include "erasure/journal_compare.h"
 #include "erasure/prove.h"
 #include "erasure/replay.h"
 #include "erasure/storage.h"
@@ -390,6 +391,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {cooldown_statements, cooldown_statement_count},
         {cascade_statements, cascade_statement_count},
         {prove_statements, prove_statement_count},
+        {compare_statements, compare_statement_count},
         {keeper_statements, keeper_statement_count},
         {journal_lines_statements, journal_lines_statement_count},
         {replay_statements, replay_statement_count},
