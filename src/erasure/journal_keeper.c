@@ -188,6 +188,8 @@ static enum err sync_journal(struct keeper *k, struct pg *pg, int64_t deadline_n
     enum err e = journal_lock(k->journal, why);
     if (!e) {
         e = sync_locked(k, pg, deadline_ns, ret_last, ret_compared, why);
+        if (!e)
+            e = journal_sync(k->journal, why);
         journal_unlock(k->journal);
     }
     gauge_set(&failing, e && e != ERR_CLOSED && e != ERR_TIMEOUT ? 1 : 0);

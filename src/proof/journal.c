@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,11 +30,14 @@ struct journal {
     int64_t begun_s;    /* when its first line was written */
     struct digest tail; /* hash of the last line */
     bool has_tail;
+    bool file_synced, folder_synced; /* otherwise lines, or the file's entry in the folder, may be in memory alone */
 };
 
 /* The numbers of the files, ascending; the caller free()s them. */
 static enum err list_files(int folder_fd, unsigned **ret, size_t *ret_count)
 {
+    *ret = NULL;
+    *ret_count = 0;
     int fd = openat(folder_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd < 0 ? NULL : fdopendir(fd);
     unsigned *all = NULL;
@@ -57,6 +61,8 @@ static enum err list_files(int folder_fd, unsigned **ret, size_t *ret_count)
     }
     if (dir)
         closedir(dir);
+    else if (fd >= 0)
+        close(fd);
     for (size_t i = 1; i < count; i++) /* nearly sorted, and few */
         for (size_t k = i; k > 0 && all[k - 1] > all[k]; k--) {
             unsigned swapped = all[k];
@@ -70,6 +76,22 @@ static enum err list_files(int folder_fd, unsigned **ret, size_t *ret_count)
     return e;
 }
 
+/* With its entry in the folder above, unless this user may not open that one. */
+static enum err make_one(const char *path)
+{
+    char above[FOLDER_MAX];
+    if (mkdir(path, 0700) != 0)
+        return errno == EEXIST ? OK : ERR_SYSTEM;
+    if (str_copy(str_of(path), above, sizeof above))
+        return ERR_SYSTEM;
+    int fd = open(dirname(above), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return OK;
+    enum err e = fsync(fd) == 0 ? OK : ERR_SYSTEM;
+    close(fd);
+    return e;
+}
+
 static enum err make_folder(const char *folder, struct why *why)
 {
     char path[FOLDER_MAX];
@@ -77,11 +99,11 @@ static enum err make_folder(const char *folder, struct why *why)
         return why_set(why, ERR_INPUT, "RECLAIM_JOURNAL is longer than %d bytes", FOLDER_MAX - 1);
     for (char *at = strchr(path + 1, '/'); at; at = strchr(at + 1, '/')) {
         *at = '\0';
-        if (mkdir(path, 0700) != 0 && errno != EEXIST && errno != EROFS && errno != EACCES)
+        if (make_one(path) && errno != EROFS && errno != EACCES)
             break;
         *at = '/';
     }
-    if (mkdir(folder, 0700) != 0 && errno != EEXIST)
+    if (make_one(folder))
         return why_set(why, ERR_SYSTEM, "RECLAIM_JOURNAL: cannot make \"%s\": %s", folder, strerror(errno));
     return OK;
 }
@@ -204,6 +226,7 @@ static enum err open_file(struct journal *j, unsigned number, int flags)
     if (j->fd >= 0)
         close(j->fd);
     j->fd = fd;
+    j->file_synced = j->folder_synced = false; /* whoever wrote it may have been killed before that */
     j->number = number;
     j->size = 0;
     j->begun_s = clock_wall_us() / 1000000;
@@ -286,16 +309,32 @@ static enum err write_all(int fd, struct str bytes, off_t at)
     return OK;
 }
 
+static enum err sync_all(struct journal *j)
+{
+    if (j->fd < 0)
+        return OK;
+    if (!j->file_synced && fdatasync(j->fd) != 0)
+        return ERR_SYSTEM;
+    j->file_synced = true;
+    if (!j->folder_synced && fsync(j->folder_fd) != 0)
+        return ERR_SYSTEM;
+    j->folder_synced = true;
+    return OK;
+}
+
+/* Lines that were found in the last file go to the disk before the next file begins. */
 static enum err write_lines(struct journal *j, struct str lines)
 {
     bool full = j->fd < 0 || j->size >= JOURNAL_FILE_MAX ||
                 (j->size > 0 && clock_wall_us() / 1000000 - j->begun_s > JOURNAL_FILE_S);
-    enum err e = full ? open_file(j, j->number + 1, O_CREAT) : OK;
-    if (e || (e = write_all(j->fd, lines, j->size)))
+    enum err e = full ? sync_all(j) : OK;
+    if (!e && full)
+        e = open_file(j, j->number + 1, O_CREAT);
+    if (e)
         return e;
-    if (fdatasync(j->fd) != 0 || (full && fsync(j->folder_fd) != 0))
-        return ERR_SYSTEM;
-    return OK;
+    j->file_synced = false;
+    e = write_all(j->fd, lines, j->size);
+    return e ? e : sync_all(j);
 }
 
 enum err journal_append(struct journal *j, struct str lines, struct why *why)
@@ -318,6 +357,12 @@ enum err journal_append(struct journal *j, struct str lines, struct why *why)
     return OK;
 }
 
+enum err journal_sync(struct journal *j, struct why *why)
+{
+    enum err e = sync_all(j);
+    return e ? why_set(why, e, "cannot write the journal \"%s\": %s", j->folder, strerror(errno)) : OK;
+}
+
 enum err journal_prune(struct journal *j, int64_t before_s, int64_t *ret_removed)
 {
     unsigned *all;
@@ -335,8 +380,7 @@ enum err journal_prune(struct journal *j, int64_t before_s, int64_t *ret_removed
         else
             ++*ret_removed;
     }
-    if (!e || count > 0)
-        free(all);
+    free(all);
     return e;
 }
 

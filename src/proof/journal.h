@@ -24,6 +24,8 @@ enum err journal_lock(struct journal *j, struct why *why) MUST_CHECK;
 void journal_unlock(struct journal *j);
 /* While it is locked: */
 bool journal_tail(const struct journal *j, struct digest *ret); /* the hash of the last line; false: there is none */
+/* Until it returns OK, lines that were found may be in memory alone: their writer was killed before they were on the disk. */
+enum err journal_sync(struct journal *j, struct why *why) MUST_CHECK;
 /* Lines with their ends ("\n"). They are on the disk when it returns OK. */
 enum err journal_append(struct journal *j, struct str lines, struct why *why) MUST_CHECK;
 /* Removes files, except the last, that were last written to before this time. */

@@ -1,12 +1,15 @@
 /* The journal: what is appended is there after a crash, a damaged line is named, and the lines of others are refused. */
 #include "proof/journal.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../base/unit.h"
@@ -18,6 +21,30 @@
 
 static struct proof_keys keys, others;
 static char folder[64];
+static int file_syncs, folder_syncs, failing_syncs;
+
+/* Instead of those of the C library. */
+int fdatasync(int fd)
+{
+    file_syncs++;
+    if (failing_syncs && failing_syncs--) {
+        errno = EIO;
+        return -1;
+    }
+    return (int)syscall(SYS_fdatasync, fd);
+}
+int fsync(int fd)
+{
+    folder_syncs++;
+    return (int)syscall(SYS_fsync, fd);
+}
+
+static void assert_synced(int files, int folders)
+{
+    assert_int_equal(file_syncs, files);
+    assert_int_equal(folder_syncs, folders);
+    file_syncs = folder_syncs = 0;
+}
 
 static int make_folder(void **state UNUSED)
 {
@@ -274,6 +301,97 @@ static void a_removed_line_is_missed_behind_removed_files(void **state UNUSED)
     free(text);
 }
 
+/* kill -9 between write and fdatasync leaves lines that the next process reads from memory. */
+static void lines_that_were_found_are_synced_once(void **state UNUSED)
+{
+    struct journal_chain chain = chain_of(&keys, HERE);
+    struct journal *j;
+    struct why why;
+    append(&chain, 2);
+    assert_int_equal(journal_open(folder, &j, &why), OK);
+    assert_int_equal(journal_lock(j, &why), OK);
+    file_syncs = folder_syncs = 0;
+    assert_int_equal(journal_sync(j, &why), OK);
+    assert_synced(1, 1);
+    assert_int_equal(journal_sync(j, &why), OK);
+    assert_synced(0, 0);
+    journal_unlock(j);
+    append(&chain, 2); /* by another process */
+    file_syncs = folder_syncs = 0;
+    assert_int_equal(journal_lock(j, &why), OK);
+    assert_int_equal(journal_sync(j, &why), OK);
+    assert_synced(1, 1);
+    journal_unlock(j);
+    assert_int_equal(journal_lock(j, &why), OK);
+    assert_int_equal(journal_sync(j, &why), OK);
+    assert_synced(0, 0);
+    journal_unlock(j);
+    journal_close(j);
+}
+
+static void lines_that_were_found_are_synced_before_the_next_file_begins(void **state UNUSED)
+{
+    struct journal_chain chain = chain_of(&keys, HERE); /* of long ago: each line begins a file */
+    append(&chain, 1);
+    file_syncs = folder_syncs = 0;
+    append(&chain, 1);
+    assert_synced(2, 2);
+}
+
+static void the_entry_of_a_file_is_synced_with_the_first_line_that_stays(void **state UNUSED)
+{
+    struct journal *j;
+    struct why why;
+    assert_int_equal(journal_open(folder, &j, &why), OK);
+    assert_int_equal(journal_lock(j, &why), OK);
+    file_syncs = folder_syncs = 0;
+    failing_syncs = 1;
+    assert_int_equal(journal_append(j, STR("one\n"), &why), ERR_SYSTEM);
+    assert_synced(1, 0);
+    assert_int_equal(journal_append(j, STR("two\n"), &why), OK);
+    assert_synced(1, 1);
+    assert_int_equal(journal_append(j, STR("three\n"), &why), OK);
+    assert_synced(1, 0);
+    journal_unlock(j);
+    journal_close(j);
+    char *text = slurp();
+    assert_string_equal(text, "two\nthree\n");
+    free(text);
+}
+
+static void the_entries_of_new_folders_are_synced(void **state UNUSED)
+{
+    char deeper[128];
+    struct why why;
+    snprintf(deeper, sizeof deeper, "%s/two/folders", folder);
+    for (int made = 2; made >= 0; made -= 2) {
+        struct journal *j;
+        file_syncs = folder_syncs = 0;
+        assert_int_equal(journal_open(deeper, &j, &why), OK);
+        assert_synced(0, made);
+        journal_close(j);
+    }
+}
+
+static void no_file_is_removed_where_none_can_be_listed(void **state UNUSED)
+{
+    struct rlimit before, none;
+    struct journal *j;
+    struct why why;
+    int64_t removed = 1;
+    assert_int_equal(journal_open(folder, &j, &why), OK);
+    assert_int_equal(journal_lock(j, &why), OK);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    enum err e = journal_prune(j, INT64_MAX, &removed);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(e, ERR_SYSTEM);
+    assert_int_equal(removed, 0);
+    journal_unlock(j);
+    journal_close(j);
+}
+
 static void a_set_keeps_what_was_added(void **state UNUSED)
 {
     struct digest_set set = {0};
@@ -305,6 +423,11 @@ int main(void)
         IN_A_FOLDER(the_tail_is_that_of_the_file),
         IN_A_FOLDER(files_older_than_the_backups_are_removed_but_the_last),
         IN_A_FOLDER(a_removed_line_is_missed_behind_removed_files),
+        IN_A_FOLDER(lines_that_were_found_are_synced_once),
+        IN_A_FOLDER(lines_that_were_found_are_synced_before_the_next_file_begins),
+        IN_A_FOLDER(the_entry_of_a_file_is_synced_with_the_first_line_that_stays),
+        IN_A_FOLDER(the_entries_of_new_folders_are_synced),
+        IN_A_FOLDER(no_file_is_removed_where_none_can_be_listed),
         cmocka_unit_test(a_set_keeps_what_was_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
