@@ -468,7 +468,7 @@ enum err journal_each(const char *folder,
         char name[NAME_LEN + 8];
         snprintf(name, sizeof name, NAME_FORMAT, all[i]);
         int fd = openat(folder_fd, name, O_RDONLY | O_CLOEXEC);
-        struct journal_place place = {.file = name, .first_file = i == 0, .whole = all[0] == 1};
+        struct journal_place place = {.file = name, .first_file = i == 0};
         if (fd < 0 && errno != ENOENT) /* removed since it was listed */
             e = why_set(why, ERR_SYSTEM, "cannot read \"%s/%s\": %s", folder, name, strerror(errno));
         if (fd >= 0)

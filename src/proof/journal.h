@@ -39,7 +39,6 @@ struct journal_place {
     const char *file; /* its name in the folder */
     int64_t number;   /* of the line in the file; 1 is the first */
     bool first_file;  /* of those that are left */
-    bool whole;       /* no file was removed before */
 };
 /* `folder` may also be one file, as `reclaim journal export` writes it. Calls `each` with every line that has its end, in order, until it fails. Needs no lock: a line that is being written has no end
  * yet. ERR_MISSING: there is no such folder. */

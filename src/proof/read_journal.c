@@ -12,14 +12,15 @@ struct journal_walk {
     struct journal_reading *r;
     struct why *why;
     const char *folder;
-    struct digest_set seen;
+    struct digest_set seen, named; /* lines, and those that another one names */
+    size_t seen_and_named;
     struct unresolved { /* lines whose predecessor was not there yet: one that was lost is copied again, behind them */
         struct digest previous;
         char file[32];
         int64_t number;
-        bool may_be_gone; /* with files that were removed */
     } * unresolved;
-    struct digest removed; /* the line before the first one */
+    struct digest removed; /* the line before the first one, which was removed since it was too old */
+    bool has_removed;
     size_t unresolved_count, unresolved_room;
     char first[INSTALLATION_ID_LEN + 1];
     bool waits;
@@ -59,6 +60,23 @@ static void drop_waiting(struct journal_walk *x)
     x->waits = false;
 }
 
+/* The line before this one, or the one that a restore merges. */
+static enum err note_named(struct journal_walk *x, const struct digest *named)
+{
+    if (digest_set_has(&x->named, named))
+        return OK;
+    x->seen_and_named += digest_set_has(&x->seen, named);
+    return digest_set_add(&x->named, named);
+}
+
+static enum err note_seen(struct journal_walk *x, const struct digest *hash)
+{
+    if (digest_set_has(&x->seen, hash))
+        return OK;
+    x->seen_and_named += digest_set_has(&x->named, hash);
+    return digest_set_add(&x->seen, hash);
+}
+
 static enum err note_unresolved(struct journal_walk *x, const struct digest *previous,
                                 const struct journal_place *place)
 {
@@ -71,8 +89,7 @@ static enum err note_unresolved(struct journal_walk *x, const struct digest *pre
         x->unresolved_room = room;
     }
     struct unresolved *one = &x->unresolved[x->unresolved_count++];
-    *one = (struct unresolved){
-        .previous = *previous, .number = place->number, .may_be_gone = place->first_file && !place->whole};
+    *one = (struct unresolved){.previous = *previous, .number = place->number};
     return str_copy(str_of(place->file), one->file, sizeof one->file);
 }
 
@@ -87,24 +104,37 @@ static enum err check_place(struct journal_walk *x, const struct journal_line *l
             "it belongs to another installation: set RECLAIM_JOURNAL to a folder of this one's, or move it away");
     bool begins = place->first_file && place->number == 1;
     if (begins && line->has_previous)
-        x->removed = line->previous;
-    return line->has_previous && !digest_set_has(&x->seen, &line->previous) && !begins
-               ? note_unresolved(x, &line->previous, place)
-               : OK;
+        x->removed = line->previous, x->has_removed = true;
+    struct digest merges;
+    const char *hex = json_string_value(json_object_get(line->claims, "merges"));
+    bool has_merges = hex && line->kind == JOURNAL_RESTORE && digest_parse(str_of(hex), &merges) == OK;
+    enum err e = OK;
+    if (line->has_previous && !digest_set_has(&x->seen, &line->previous) && !begins)
+        e = note_unresolved(x, &line->previous, place);
+    if (!e && has_merges && !digest_set_has(&x->seen, &merges))
+        e = note_unresolved(x, &merges, place);
+    if (!e && line->has_previous)
+        e = note_named(x, &line->previous);
+    return !e && has_merges ? note_named(x, &merges) : e;
 }
 
-/* Where files were removed a line that goes on after a restore may name the same one as the first line does, or another that is gone. */
-static bool is_gone(const struct journal_walk *x, const struct unresolved *one)
-{
-    return one->may_be_gone && (digest_eq(&one->previous, &x->removed) || x->r->of_kind[JOURNAL_RESTORE] > 0);
-}
-
+/* Where lines were removed since they were too old, a restore explains one gap: after it lines follow the one that was the last in the
+ * backup, and so do those that were lost. Each line but the last is named all the same, by the next one or by the restore: where a
+ * line was cut out, that before it is not. */
 static enum err check_unresolved(struct journal_walk *x)
 {
-    for (size_t i = 0; i < x->unresolved_count; i++)
-        if (!digest_set_has(&x->seen, &x->unresolved[i].previous) && !is_gone(x, &x->unresolved[i]))
-            return refuse(x, ERR_INPUT, x->unresolved[i].file, x->unresolved[i].number,
-                          "the line before it is missing");
+    AUTO(digest_set) struct digest_set gaps = {0};
+    bool has_cut = x->seen.count > x->seen_and_named + 1;
+    for (size_t i = 0; i < x->unresolved_count; i++) {
+        const struct unresolved *one = &x->unresolved[i];
+        if (digest_set_has(&x->seen, &one->previous) || (x->has_removed && digest_eq(&one->previous, &x->removed)))
+            continue;
+        enum err e = digest_set_add(&gaps, &one->previous);
+        if (e)
+            return why_set(x->why, e, "no memory to read the journal");
+        if (!x->has_removed || has_cut || gaps.count > (size_t)x->r->of_kind[JOURNAL_RESTORE])
+            return refuse(x, ERR_INPUT, one->file, one->number, "the line before it is missing");
+    }
     return OK;
 }
 
@@ -127,7 +157,7 @@ static enum err keep_waiting(struct journal_walk *x, const struct journal_line *
         x->r->epoch = line->epoch;
     if (str_copy(str_of(place->file), x->file, sizeof x->file))
         x->file[0] = '\0';
-    return digest_set_add(&x->seen, &line->hash);
+    return note_seen(x, &line->hash);
 }
 
 static enum err read_line(void *context, const struct journal_place *place, struct str text)
@@ -162,5 +192,6 @@ enum err journal_read(const char *folder, struct journal_reading *r, struct why 
     free(x.unresolved);
     drop_waiting(&x);
     digest_set_cleanup(&x.seen);
+    digest_set_cleanup(&x.named);
     return e;
 }

@@ -392,6 +392,100 @@ static void no_file_is_removed_where_none_can_be_listed(void **state UNUSED)
     journal_close(j);
 }
 
+/* Adds lines to a text: heads, or who was erased. */
+static void write_lines(struct journal_chain *chain, int lines, struct buf *into)
+{
+    for (int i = 0; i < lines; i++) {
+        AUTO(buf) struct buf line = buf_new(JOURNAL_LINE_MAX);
+        journal_write_head(chain, ++chain->clock_s, "head", &line);
+        buf_add(into, buf_str(&line));
+        buf_addz(into, "\n");
+    }
+}
+
+static const char *line_of(const char *text, int number)
+{
+    while (number-- > 1)
+        text = strchr(text, '\n') + 1;
+    return text;
+}
+
+/* As a database has them: 3 lines, a backup, 3 lines that a restored database wrote, 5 that were lost, the restore and 2 more. */
+static char *restored_journal(void)
+{
+    struct journal_chain lost = chain_of(&keys, HERE), restored;
+    AUTO(buf) struct buf text = buf_new(1 << 20), branch = buf_new(1 << 20), line = buf_new(JOURNAL_LINE_MAX);
+    write_lines(&lost, 3, &text);
+    restored = lost;
+    write_lines(&lost, 5, &branch);
+    restored.clock_s = lost.clock_s;
+    write_lines(&restored, 3, &text);
+    buf_add(&text, buf_str(&branch));
+    lost.clock_s = restored.clock_s;
+    journal_write_restore(&lost, &restored.last, false, 5, &line);
+    buf_add(&text, buf_str(&line));
+    buf_addz(&text, "\n");
+    write_lines(&lost, 2, &text);
+    return strndup(buf_str(&text).at, buf_str(&text).len);
+}
+
+static enum err read_text(const char *text)
+{
+    struct journal_reading r = {.keys = &keys, .installation = HERE};
+    char name[128];
+    struct why why;
+    snprintf(name, sizeof name, "%s/00000001.jsonl", folder);
+    spill(text);
+    enum err e = journal_read(folder, &r, &why), of_export = journal_read(name, &r, &why);
+    assert_int_equal(e, of_export);
+    return e;
+}
+
+/* Lines `from` to `to` are cut out of what is left when the first `removed` are gone. */
+static enum err read_cut(int removed, int from, int to)
+{
+    char *text = restored_journal();
+    char *at = text + (line_of(text, from) - text);
+    const char *end = line_of(text, to + 1);
+    memmove(at, end, strlen(end) + 1);
+    enum err e = read_text(line_of(text, removed + 1));
+    free(text);
+    return e;
+}
+
+static void lines_may_go_with_their_age_around_a_restore(void **state UNUSED)
+{
+    char *text = restored_journal();
+    for (int removed = 0; removed < 14; removed++)
+        assert_int_equal(read_text(line_of(text, removed + 1)), OK);
+    free(text);
+}
+
+/* The lines of a journal that another instance wrote: those that were lost first. */
+static void files_may_go_with_their_age_around_a_restore(void **state UNUSED)
+{
+    char *text = restored_journal(), *other = calloc(1, strlen(text) + 1);
+    const char *fork = line_of(text, 4), *lost = line_of(text, 7), *merged = line_of(text, 12);
+    snprintf(other, strlen(text) + 1, "%.*s%.*s%.*s%s", (int)(fork - text), text, (int)(merged - lost), lost,
+             (int)(lost - fork), fork, merged);
+    for (int removed = 0; removed < 14; removed++)
+        assert_int_equal(read_text(line_of(other, removed + 1)), OK);
+    free(other);
+    free(text);
+}
+
+static void a_line_that_was_cut_out_is_missed_in_spite_of_a_restore(void **state UNUSED)
+{
+    for (int line = 2; line < 14; line++)
+        assert_int_equal(read_cut(0, line, line), ERR_INPUT);
+    for (int line = 3; line < 14; line++)
+        if (line != 4 && line != 7) /* the first ones after the backup: of these nothing says when they were written */
+            assert_int_equal(read_cut(1, line, line), ERR_INPUT);
+    assert_int_equal(read_cut(1, 8, 10), ERR_INPUT);
+    assert_int_equal(read_cut(4, 8, 10), ERR_INPUT);
+    assert_int_equal(read_cut(4, 10, 11), ERR_INPUT);
+}
+
 static void a_set_keeps_what_was_added(void **state UNUSED)
 {
     struct digest_set set = {0};
@@ -428,6 +522,9 @@ int main(void)
         IN_A_FOLDER(the_entry_of_a_file_is_synced_with_the_first_line_that_stays),
         IN_A_FOLDER(the_entries_of_new_folders_are_synced),
         IN_A_FOLDER(no_file_is_removed_where_none_can_be_listed),
+        IN_A_FOLDER(lines_may_go_with_their_age_around_a_restore),
+        IN_A_FOLDER(files_may_go_with_their_age_around_a_restore),
+        IN_A_FOLDER(a_line_that_was_cut_out_is_missed_in_spite_of_a_restore),
         cmocka_unit_test(a_set_keeps_what_was_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
