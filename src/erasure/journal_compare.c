@@ -1,6 +1,5 @@
 #include "erasure/journal_compare.h"
 
-#include "base/clock.h"
 #include "pg/arrays.h"
 #include "proof/journal.h"
 #include "proof/read_journal.h"
@@ -28,8 +27,10 @@ static const struct statement journal_lines_of = {
 
 static const struct statement journal_oldest = {
     .name = "journal_oldest",
-    .sql = "SELECT coalesce(extract(epoch FROM journal_from), 0)::int8 + 1 AS at FROM reclaim.installation",
-    .params = 0,
+    .sql =
+        "SELECT greatest(coalesce(extract(epoch FROM journal_from), 0)::int8 + 1, extract(epoch FROM"
+        " pg_catalog.clock_timestamp() - $1::int8 * interval '1 millisecond')::int8) AS at FROM reclaim.installation",
+    .params = 1,
     .columns = "at:int8",
 };
 
@@ -161,14 +162,14 @@ static enum err walk_lines(struct comparison *c, bool appends, struct why *why)
     return OK;
 }
 
-static enum err read_oldest(struct comparison *c, struct why *why)
+/* By the database's clock: this machine's may be wrong, and what is too old is missed by nobody. */
+static enum err read_oldest(struct comparison *c, int64_t retention_ms, struct why *why)
 {
-    struct pg_call call = {.ask = &journal_oldest};
+    struct pg_call call = {.ask = &journal_oldest, .args = {pg_i64(retention_ms)}};
     enum err e = pg_ask(c->pg, &call, c->deadline_ns);
     if (e)
         return why_set(why, e, "cannot read reclaim.journal_lines (%s)", err_name(e));
-    if (pg_get_i64(&call, 0, 0) > c->oldest_s)
-        c->oldest_s = pg_get_i64(&call, 0, 0);
+    c->oldest_s = pg_get_i64(&call, 0, 0);
     return OK;
 }
 
@@ -176,13 +177,12 @@ static enum err read_oldest(struct comparison *c, struct why *why)
  * appended: a journal whose last line the database has is not compared again. */
 enum err journal_compare(struct comparison *c, int64_t retention_ms, struct why *why)
 {
-    c->oldest_s = (clock_wall_us() / 1000 - retention_ms) / 1000;
     c->lost = lost_lines_new();
     enum err e = journal_each(c->folder, note_line, c, why);
     if (!e)
         e = walk_lines(c, false, why);
     if (!e)
-        e = read_oldest(c, why);
+        e = read_oldest(c, retention_ms, why);
     if (!e)
         e = journal_each(c->folder, count_missing, c, why);
     if (!e && (c->missing || !c->journal))

@@ -17,6 +17,7 @@
 #define PAGE_BYTES ((size_t)64 * 1024 * 1024)
 #define EVERY_MS 60000
 #define RETRY_MS 500
+#define CLOCKS_DIFFER_S 300 /* as for expiry, which logs it */
 #define ROUND_NS (50 * NS_PER_S)
 
 METRIC_COUNTER(written, "reclaim_journal_lines_total", "Lines appended to this instance's journal.");
@@ -39,7 +40,14 @@ static const struct statement journal_after = {
     .columns = "id:int8 line:text hash:text after_restore:bool",
 };
 
-const struct statement *const keeper_statements[] = {&journal_find, &journal_after};
+static const struct statement journal_clock = {
+    .name = "journal_clock",
+    .sql = "SELECT extract(epoch FROM pg_catalog.clock_timestamp())::int8 AS now_s",
+    .params = 0,
+    .columns = "now_s:int8",
+};
+
+const struct statement *const keeper_statements[] = {&journal_find, &journal_after, &journal_clock};
 const size_t keeper_statement_count = COUNT_OF(keeper_statements);
 
 void keeper_note_failure(void)
@@ -212,12 +220,16 @@ struct keeper_thread {
     bool logged; /* a failure that lasts is logged once */
 };
 
-static void remove_old(struct keeper *k)
+/* Files are as old as this machine says, which therefore must agree with the database. */
+static void remove_old(struct keeper *k, struct pg *pg, int64_t deadline_ns)
 {
-    int64_t removed, before_s = (clock_wall_us() / 1000 - atomic_load(&k->retention_ms)) / 1000;
-    if (journal_lock(k->journal, NULL))
+    struct pg_call call = {.ask = &journal_clock};
+    if (pg_ask(pg, &call, deadline_ns))
         return;
-    if (journal_prune(k->journal, before_s, &removed) == OK && removed)
+    int64_t removed, now_s = pg_get_i64(&call, 0, 0);
+    if (llabs(now_s - clock_wall_us() / 1000000) > CLOCKS_DIFFER_S || journal_lock(k->journal, NULL))
+        return;
+    if (journal_prune(k->journal, now_s - atomic_load(&k->retention_ms) / 1000, &removed) == OK && removed)
         log_info("files of the journal that are older than the backups were removed", F_INT("files", removed));
     journal_unlock(k->journal);
 }
@@ -238,9 +250,9 @@ static enum err look(struct keeper_thread *t)
         restored_compared(doubts);
     if (!e)
         e = noted;
-    pg_disconnect(t->pg);
     if (!e)
-        remove_old(t->keeper);
+        remove_old(t->keeper, t->pg, deadline_ns);
+    pg_disconnect(t->pg);
     if (e && !t->logged && e != ERR_CLOSED && e != ERR_TIMEOUT)
         log_error("the journal is not kept", F_STR("why", why.text));
     t->logged = e != OK;

@@ -37,6 +37,7 @@
 #include "server/routes.h"
 #include "server/schema.h"
 #include "server/shifts.h"
+#include "server/test_hooks.h"
 #include "server/token_keys.h"
 #include "settings/keys.h"
 #include "work/leader.h"
@@ -569,6 +570,7 @@ int serve(const char *config_file, bool demo)
     struct app app = {.demo = demo};
     struct why why = {""};
     block_signals(&app);
+    test_hooks_shift_clocks();
     process_metrics_start();
     bool stopped = false;
     int code = 0;

@@ -119,3 +119,11 @@ bool test_hooks_count_loopback(void)
 {
     return getenv("RECLAIM_TEST_COUNT_LOOPBACK") != NULL;
 }
+
+void test_hooks_shift_clocks(void)
+{
+    int64_t days;
+    const char *text = getenv("RECLAIM_TEST_CLOCK_AHEAD_DAYS");
+    if (text && str_to_i64(str_of(text), 1, 1000, &days) == OK)
+        clock_shift(days * 86400 * NS_PER_S);
+}

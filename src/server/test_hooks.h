@@ -16,5 +16,7 @@ int64_t test_hooks_key_set_every_ns(int64_t otherwise_ns);
 int64_t test_hooks_key_set_again_ns(int64_t otherwise_ns);
 /* RECLAIM_TEST_COUNT_LOOPBACK set: loopback addresses are client networks like others. */
 bool test_hooks_count_loopback(void);
+/* RECLAIM_TEST_CLOCK_AHEAD_DAYS: by which the clocks of the process are ahead. */
+void test_hooks_shift_clocks(void);
 
 #endif

@@ -155,6 +155,18 @@ describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
     await server.stop();
   });
 
+  it('loses nothing while the clock of the machine is wrong', async () => {
+    const server = await scene.start(0, { env: { ...env, RECLAIM_TEST_CLOCK_AHEAD_DAYS: '1000' } });
+    const before = filesOf(scene.homes[0]).length;
+    assert.ok(before > 1);
+    await loseConnections(scene.db);
+    await until('connected again', () => server.events('frozen customers loaded').length > 1);
+    await pause(1500); // a look
+    assert.equal(filesOf(scene.homes[0]).length, before);
+    await server.withoutConnections();
+    await server.stop();
+  });
+
   it('misses nothing of it afterwards, at that start and at the next, nor where a journal still has it', async () => {
     for (const n of [1, 0, 0]) {
       const server = await scene.start(n);
@@ -356,6 +368,20 @@ describe('a database that was restored', () => {
     assert.equal((await command(['replay-erasures'])).code, 0);
     await says(server, 'ready');
     await erased(server, customer);
+  });
+
+  it('is noticed by a server whose clock is ahead by more than backups are kept', async () => {
+    const { db, start } = await prepare();
+    let server = await start();
+    const customer = await addCustomer(db);
+    const backup = dumpOf(stage, db);
+    await backup.take();
+    assert.equal((await remove(server, customer.id)).status, 200);
+    await erased(server, customer);
+    await server.stop();
+    await backup.restore();
+    server = await start(0, { wait: 'listening', env: { ...env, RECLAIM_TEST_CLOCK_AHEAD_DAYS: '40' } });
+    await says(server, 'restored');
   });
 
   it('is noticed by a command that deletes, before any server has looked', async () => {
