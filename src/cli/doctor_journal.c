@@ -28,8 +28,11 @@ static void check_folder(struct pg *pg, const struct settings *s, const struct p
     struct why why = {""};
     struct journal_reading r = {.keys = keys, .installation = installation};
     if (access(s->journal, F_OK) != 0) {
-        (void)snprintf(sentence, sizeof sentence, "no journal at %s yet: a server makes it (RECLAIM_JOURNAL)",
-                       s->journal);
+        (void)snprintf(
+            sentence, sizeof sentence,
+            "no journal at %s: a server makes one and fills it from the database; if there should be one, mount "
+            "it first (RECLAIM_JOURNAL)",
+            s->journal);
         each(context, &(struct finding){SEVERITY_OK, sentence});
         return;
     }

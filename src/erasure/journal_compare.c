@@ -179,6 +179,7 @@ enum err journal_compare(struct comparison *c, int64_t retention_ms, struct why 
 {
     c->lost = lost_lines_new();
     enum err e = journal_each(c->folder, note_line, c, why);
+    c->was_empty = !e && c->ours.count == 0;
     if (!e)
         e = walk_lines(c, false, why);
     if (!e)

@@ -17,6 +17,7 @@ struct comparison {
     /* The result: */
     int64_t last;     /* the id of the database's last line */
     int64_t appended; /* to the journal */
+    bool was_empty;   /* the journal, before */
     bool done;        /* what the database lacks is recorded, whatever became of what the journal lacks */
     bool unkept;      /* that failed: a row is no line of Reclaim's, or the journal cannot be written */
     struct lost_lines lost;

@@ -55,6 +55,15 @@ void keeper_note_failure(void)
     gauge_set(&failing, 1);
 }
 
+/* An empty journal does not show that the database was restored. */
+static void warn_of_filling(const struct keeper *k, int64_t lines)
+{
+    log_warn("the journal was empty: it was filled from the database", F_STR("folder", journal_folder(k->journal)),
+             F_INT("lines", lines),
+             F_STR("unless_new", "mount the folder that had it; if the database was restored, reclaim replay-erasures "
+                                 "--journal with a copy of it"));
+}
+
 /* While the journal is locked. */
 static enum err compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, struct comparison *c, struct why *why)
 {
@@ -65,6 +74,8 @@ static enum err compare(struct keeper *k, struct pg *pg, int64_t deadline_ns, st
                              .deadline_ns = deadline_ns};
     enum err e = journal_compare(c, atomic_load(&k->retention_ms), why);
     counter_add(&written, (uint64_t)c->appended);
+    if (c->was_empty && c->appended)
+        warn_of_filling(k, c->appended);
     if (c->lost.taken)
         restored_note(true);
     return e;
@@ -172,10 +183,12 @@ static enum err sync_locked(struct keeper *k, struct pg *pg, int64_t deadline_ns
                             struct why *why)
 {
     struct digest tail;
-    enum err e = journal_tail(k->journal, &tail) ? find_line(pg, &tail, deadline_ns, ret_last) : OK;
+    bool has_lines = journal_tail(k->journal, &tail);
+    enum err e = has_lines ? find_line(pg, &tail, deadline_ns, ret_last) : OK;
     if (e)
         return why_set(why, e, "cannot read reclaim.journal_lines (%s)", err_name(e));
-    bool compares = *ret_last < 0;
+    bool compares = *ret_last < 0 || (!has_lines && k->had_lines);
+    k->had_lines |= has_lines;
     *ret_compared = !compares;
     if (!compares)
         e = append_after(k, pg, deadline_ns, ret_last, &compares, why);

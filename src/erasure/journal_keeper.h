@@ -14,6 +14,7 @@ struct keeper {
     struct journal *journal;
     const struct proof_keys *keys;
     _Atomic int64_t retention_ms; /* of backups: older lines are removed, and missed by nobody */
+    bool had_lines;               /* while the journal is locked: it was not always empty */
 };
 
 /* At start: every line is compared. `ret_lost`: of the journal, that the database lacked. ERR_INPUT and ERR_FULL: the journal is damaged,

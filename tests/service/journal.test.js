@@ -28,6 +28,8 @@ after(() => stage.end());
 
 const linesOf = async (db) => (await db.query(`select coalesce(string_agg(line || E'\\n', '' order by id), '') as text from reclaim.journal_lines`))[0].text;
 
+const wasFilled = 'the journal was empty: it was filled from the database';
+
 /** Has journals looked at now, not in a minute: a lost connection could mean another database. */
 const loseConnections = (db) => db.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'reclaim'`);
 
@@ -70,6 +72,7 @@ describe('a journal', () => {
   it('is filled when it is empty, and gets what others write within a minute', async () => {
     servers.push(await scene.start(1));
     assert.ok(textOf(scene.homes[1]).includes(customer.id));
+    assert.deepEqual(servers.map((server) => server.events(wasFilled).length), [0, 1]);
     const next = await eraseSomeone(scene.db, servers[0]);
     await until('the line copied', () => textOf(scene.homes[1]).includes(next.id), 75_000);
     const text = await linesOf(scene.db);
@@ -103,6 +106,13 @@ describe('a journal', () => {
     fs.rmdirSync(obstacle);
     await erased(servers[0], other);
     assert.match((await ops(servers[0], '/metrics')).body, /^reclaim_journal_failing 0$/m);
+  });
+
+  it('that was removed under a running server is filled again, and the log says so', async () => {
+    for (const file of filesOf(scene.homes[0])) fs.rmSync(file);
+    await loseConnections(scene.db);
+    await servers[0].line('filled', ({ event }) => event === wasFilled);
+    assert.ok(textOf(scene.homes[0]).includes(customer.id));
   });
 
   it('is put back in order after a line without its end', async () => {
