@@ -49,6 +49,7 @@ struct frozen_customers {
     /* Used by the thread only: */
     char snapshot[SNAPSHOT_SIZE]; /* the set contains everything visible in it */
     bool outage_logged;
+    int64_t installation;              /* the table's oid: another one was put in its place by a restore */
     bool users_are_customers;          /* RECLAIM_CUSTOMERS, as of the last read */
     int64_t note_at_ns;                /* when to set frozen_api_at; NEVER: no row to set */
     bool note_again;                   /* more freezes were read since then */
@@ -58,9 +59,10 @@ struct frozen_customers {
 
 static const struct statement frozen_snapshot = {
     .name = "frozen_snapshot",
-    .sql = "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot",
+    .sql = "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot,"
+           " coalesce((SELECT i.tableoid::int8 FROM reclaim.installation i), 0) AS installation",
     .params = 0,
-    .columns = "snapshot:text",
+    .columns = "snapshot:text installation:int8",
 };
 
 static const struct statement frozen_page = {
@@ -106,20 +108,20 @@ static const struct statement frozen_page = {
 
 static const struct statement frozen_changes = {
     .name = "frozen_changes",
-    .sql =
-        "WITH " START "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot, change.what, change.id,"
-        " change.changed_xid::text AS place, change.unnoted, change.scheduled_us, change.effective_us,"
-        " change.by_admin, change.held,"
-        " (extract(epoch FROM pg_catalog.clock_timestamp() + always.clock_shift) * 1000000)::bigint AS now_us,"
-        " (extract(epoch FROM always.clock_shift) * 1000000)::bigint AS shift_us, always.sandbox, always.users, "
-        "always.restored"
-        " FROM (SELECT i.clock_shift, i.sandbox, i.customers = 'users' AS users, i.restored_at IS NOT NULL AS restored"
-        " FROM reclaim.installation i) AS always LEFT JOIN (SELECT * FROM"
-        " ((" CHANGED_CUSTOMERS ") UNION ALL (" REVOKED_KEYS ") UNION ALL (" ENDED ")) AS any_of_them" IN_ORDER
-        ") AS change ON true ORDER BY change.changed_xid, change.id",
+    .sql = "WITH " START "SELECT pg_catalog.pg_current_snapshot()::text AS snapshot, change.what, change.id,"
+           " change.changed_xid::text AS place, change.unnoted, change.scheduled_us, change.effective_us,"
+           " change.by_admin, change.held,"
+           " (extract(epoch FROM pg_catalog.clock_timestamp() + always.clock_shift) * 1000000)::bigint AS now_us,"
+           " (extract(epoch FROM always.clock_shift) * 1000000)::bigint AS shift_us, always.sandbox, always.users, "
+           "always.restored, always.installation"
+           " FROM (SELECT i.tableoid::int8 AS installation, i.clock_shift, i.sandbox, i.customers = 'users' AS users, "
+           "i.restored_at IS NOT NULL AS restored"
+           " FROM reclaim.installation i) AS always LEFT JOIN (SELECT * FROM"
+           " ((" CHANGED_CUSTOMERS ") UNION ALL (" REVOKED_KEYS ") UNION ALL (" ENDED ")) AS any_of_them" IN_ORDER
+           ") AS change ON true ORDER BY change.changed_xid, change.id",
     .params = 4,
     .columns = "snapshot:text what:text id:uuid place:text unnoted:bool " FREEZE_COLUMNS
-               " now_us:int8 shift_us:int8 sandbox:bool users:bool restored:bool",
+               " now_us:int8 shift_us:int8 sandbox:bool users:bool restored:bool installation:int8",
 };
 
 /* Sets frozen_api_at for freezes committed a lease ago, which every instance has read; repeated while rows are left.
@@ -194,6 +196,7 @@ static enum err load_into(struct frozen_customers *f, struct customer_set *fresh
     enum err e = pg_ask(f->pg, &first, clock_ns() + READ_NS);
     if (e || (e = keep_snapshot(f, pg_get(&first, 0, 0))))
         return e;
+    f->installation = pg_get_i64(&first, 0, 1);
     char after[37] = UUID_NIL;
     for (struct pg_call page = {.rows = PAGE}; page.rows == PAGE;) {
         page = (struct pg_call){.ask = &frozen_page, .args = {pg_text(after), pg_i64(PAGE)}};
@@ -338,6 +341,8 @@ static enum err read_changes(struct frozen_customers *f)
             .args = {pg_text(f->snapshot), pg_i64(PAGE), pg_text(after.xid), pg_text(after.id)},
         };
         enum err e = pg_ask(f->pg, &changes, clock_ns() + READ_NS);
+        if (!e && (changes.rows == 0 || pg_get_i64(&changes, 0, 14) != f->installation))
+            e = ERR_MISSING;
         if (!e && !pg_is_null(&changes, 0, 1))
             e = apply_page(f, &changes, &unnoted);
         more = changes.rows >= PAGE;
@@ -405,7 +410,7 @@ static bool wait_for_next(struct frozen_customers *f, int64_t began_ns, int64_t 
     return !stop_wait(f->stop_fd, clock_ms_until(began_ns + WAKE_MIN_NS, 50));
 }
 
-/* Returns true if the connection is lost, false on stop. */
+/* Returns true if the connection is lost, or its database is no longer the one that was loaded; false on stop. */
 static bool follow_changes(struct frozen_customers *f, struct why *why)
 {
     for (;;) {
@@ -415,7 +420,7 @@ static bool follow_changes(struct frozen_customers *f, struct why *why)
         if (!e && f->note_at_ns != NEVER && clock_ns() >= f->note_at_ns)
             e = set_frozen_api_at(f);
         if (e && e != ERR_CONFLICT) {
-            (void)why_set(why, e, "%s", err_name(e));
+            (void)why_set(why, e, "%s", e == ERR_MISSING ? "the database was replaced in place" : err_name(e));
             return true;
         }
         pg_forget_notifications(f->pg);

@@ -9,8 +9,9 @@ import path from 'node:path';
 import { after, before, describe, it } from 'node:test';
 
 import { dumpOf } from './lib/backups.js';
-import { addCustomer, env, freeze, recover } from './lib/customers.js';
+import { addCustomer, addKey, asKey, env, freeze, recover } from './lib/customers.js';
 import { addServices, erased, eraseSomeone, fillServices, ledger, remove, statusOf } from './lib/erasure.js';
+import { gate } from './lib/gate.js';
 import { ops } from './lib/http.js';
 import { dateBack, filesOf, folderOf, linesIn, readyz, saidIn, says, textOf } from './lib/journal.js';
 import { temporaryDirectory } from './lib/place.js';
@@ -378,6 +379,27 @@ describe('a database that was restored', () => {
     assert.equal((await command(['replay-erasures'])).code, 0);
     await says(server, 'ready');
     await erased(server, customer);
+  });
+
+  it('in place, so that no connection was lost, is noticed by every server at once', async () => {
+    const { db, start, run: command } = await prepare();
+    const servers = [await start(0), await start(1)];
+    const customer = await addCustomer(db);
+    const key = await addKey(stage, db, customer);
+    for (const server of servers) assert.equal((await gate(server, asKey(key))).status, 200);
+    const backup = dumpOf(stage, db);
+    await backup.take();
+    assert.equal((await remove(servers[0], customer.id)).status, 200);
+    await erased(servers[0], customer);
+    await backup.restoreInPlace();
+    for (const server of servers) {
+      await server.line('noticed', ({ reason }) => reason === 'the database was replaced in place');
+      await says(server, 'restored');
+      assert.notEqual((await gate(server, asKey(key))).status, 200);
+    }
+    assert.equal((await command(['replay-erasures'])).code, 0);
+    for (const server of servers) await says(server, 'ready');
+    await erased(servers[0], customer);
   });
 
   it('is noticed by a server whose clock is ahead by more than backups are kept', async () => {

@@ -37,6 +37,14 @@ export function dumpOf(scope, database) {
       await cluster.admin(`create database "${name}"`);
       tool(path.join(binaries, 'pg_restore'), ['-d', database.url, '--exit-on-error', file]);
     },
+    /** In one transaction, into the database that servers use meanwhile: none of their connections ends. */
+    async restoreInPlace() {
+      const script = `${file}.sql`;
+      tool(path.join(binaries, 'pg_restore'), ['-f', script, file]);
+      const schemas = await database.query(`select quote_ident(nspname) as name from pg_namespace where nspname !~ '^pg_' and nspname <> 'information_schema'`);
+      const drop = `drop schema ${schemas.map(({ name }) => name).join(', ')} cascade; create schema public`;
+      tool(path.join(binaries, 'psql'), ['--quiet', '--single-transaction', '-v', 'ON_ERROR_STOP=1', '-d', database.url, '-c', drop, '-f', script]);
+    },
   };
 }
 
