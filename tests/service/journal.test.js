@@ -170,8 +170,9 @@ describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
     const server = await scene.start(0, { env: { ...env, RECLAIM_TEST_CLOCK_AHEAD_DAYS: '1000' } });
     const before = filesOf(scene.homes[0]).length;
     assert.ok(before > 1);
+    await until('connected', () => server.events('frozen customers loaded').length === 1);
     await loseConnections(scene.db);
-    await until('connected again', () => server.events('frozen customers loaded').length > 1);
+    await until('connected again', () => server.events('frozen customers loaded').length === 2);
     await pause(1500); // a look
     assert.equal(filesOf(scene.homes[0]).length, before);
     await server.withoutConnections();
