@@ -84,4 +84,15 @@ describe('a journal whose disk is full', () => {
     assert.equal(await metric(server, 'reclaim_journal_failing'), 0);
     assert.equal((await run(stage, ['journal', 'verify'], { database: db, directory: home })).code, 0);
   });
+
+  it('nor does a row that no journal takes keep mails waiting', async () => {
+    const [{ id }] = await db.query(`insert into reclaim.journal_lines (hash, line, kind) values (sha256('x'), 'x', 'head') returning id`);
+    const losses = () => server.events('customer changes cannot be read: the gate asks the database instead').length;
+    const before = losses();
+    await loseConnections(db);
+    await until('the loss noticed', () => losses() > before);
+    await isMailed(await addCustomer(db));
+    assert.equal(await metric(server, 'reclaim_journal_failing'), 1);
+    await db.query('delete from reclaim.journal_lines where id = $1', [id]);
+  });
 });
