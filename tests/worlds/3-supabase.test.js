@@ -130,7 +130,7 @@ describe('on Supabase Auth’s schema, with few privileges and row security ever
       await whileHidden(checked, async () => {
         const started = await serve(t, { env: { ...reach, ...world.provider.env }, wait: 'nothing' });
         await started.line('ready', ({ event }) => event === 'ready');
-        const said = started.lines.filter(({ level }) => level === 'warn').map(({ why }) => why.replaceAll('"', '')).join('\n');
+        const said = started.lines.filter(({ level, why }) => level === 'warn' && why).map(({ why }) => why.replaceAll('"', '')).join('\n');
         for (const table of checked) assert.match(said, new RegExp(`row-level security hides rows of ${table.replace('.', '\\.')} `));
         await doctorNames(checked);
       });
