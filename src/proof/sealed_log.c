@@ -18,10 +18,12 @@ METRIC_GAUGE(broken, "reclaim_sealed_log_broken",
 static const struct statement sealed_log_lock = {
     .name = "sealed_log_lock",
     /* What is committed is written to the journal: it must survive a crash of the database. A round looks few new rows up among all that
-     * were sealed: the planner, which cannot know that they are few, must not read those. */
+     * were sealed: the planner, which cannot know that they are few, must not read those. Without sequential scans each plan that needs one
+     * seems so dear that it would be compiled, which takes longer than a round. */
     .sql = "SELECT pg_catalog.pg_advisory_xact_lock(" LOCK_CLASS ", " LOCK_SEALED_LOG ")::text || CASE"
            " pg_catalog.current_setting('synchronous_commit') WHEN 'off' THEN"
            " pg_catalog.set_config('synchronous_commit', 'local', true) ELSE '' END"
+           " || pg_catalog.set_config('jit', 'off', true)"
            " || pg_catalog.set_config('enable_hashjoin', 'off', true)"
            " || pg_catalog.set_config('enable_mergejoin', 'off', true)"
            " || pg_catalog.set_config('enable_seqscan', 'off', true) AS nothing",
