@@ -27,11 +27,11 @@ describe('with three instances, of which one is paused and one restarts', () => 
     }
   }
 
-  /** The first instance, which was asked until then, ends; another takes its place. */
+  /** The first instance, which was asked until then, ends; another takes its place, and its journal. */
   async function whileRestarting(act) {
     const old = world.servers.shift();
     const working = act();
-    const [fresh] = await Promise.all([world.startOne(), old.stop()]);
+    const [fresh] = await Promise.all([world.startOne({ directory: old.directory }), old.stop()]);
     world.servers.push(fresh);
     await working;
   }

@@ -65,9 +65,9 @@ export async function databaseWorld(scope, { instances = 1, prepare, auth, env: 
   const provider = await FakeProvider.start(stage, 'resend');
   const common = { ...provider.env, ...(await prepare?.(db, cluster)) };
   const all = { ...settings, ...common, ...more };
-  const startOne = () => serve(stage, { database: db, env: all });
+  const startOne = (place = {}) => serve(stage, { database: db, env: all, ...place });
   const servers = [await startOne()]; // the first migrates
-  servers.push(...(await Promise.all(Array.from({ length: instances - 1 }, startOne))));
+  servers.push(...(await Promise.all(Array.from({ length: instances - 1 }, () => startOne()))));
   return new World(stage, {
     cluster,
     db,
