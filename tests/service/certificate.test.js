@@ -11,7 +11,7 @@ import { compactVerify, createLocalJWKSet } from 'jose';
 
 import { dumpText } from './lib/backups.js';
 import { addCustomer, asAdmin, asKey, asUser, assertError, env, scene } from './lib/customers.js';
-import { addServices, deleted, due, erased, fillServices, receipt, remove } from './lib/erasure.js';
+import { addServices, claimsOf, deleted, due, erased, fillServices, receipt, remove } from './lib/erasure.js';
 import { request } from './lib/http.js';
 import { textOf } from './lib/journal.js';
 import { run, serve } from './lib/reclaim.js';
@@ -31,7 +31,6 @@ const isLast = ({ subject }) => /was deleted/.test(subject);
 const lastMail = ({ email }) => until('the last mail', () => provider.mailsTo(email).map((sent) => sent.mail).find(isLast));
 const saltIn = (mail) => mail.text.match(/\b[0-9a-f]{32}\b(?=, which stands)/)[0];
 const linkIn = (mail) => mail.text.match(/https:\/\/accounts\.example\.com(\/v1\/customers\/\S+\?secret=[0-9a-f]{32})/)[1];
-const claimsOf = (jws) => JSON.parse(Buffer.from(jws.split('.')[1], 'base64url'));
 
 /** A deleted customer with its certificate and the number from its last mail. */
 async function certified() {

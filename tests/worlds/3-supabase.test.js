@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { assertDeleted, assertRefused, isThere, mailedCode, requestCode, validate } from '../service/lib/cleanup.js';
-import { erased, ledger, remove } from '../service/lib/erasure.js';
+import { certificate, claimsOf, erased, ledger, remove } from '../service/lib/erasure.js';
 import { probe } from '../service/lib/http.js';
 import { addCompany, addUser } from '../service/lib/people.js';
 import { serve } from '../service/lib/reclaim.js';
@@ -14,6 +14,14 @@ import { Stage, until } from '../service/lib/stage.js';
 import { assertNoResidue } from './lib/residues.js';
 import { coreStory } from './lib/story.js';
 import { addSubject, databaseWorld } from './lib/world.js';
+
+/** The claims of the certificate of a complete erasure. */
+async function certified(world, customer) {
+  await erased(world.server, customer);
+  const { status, body } = await certificate(world.server, customer.id);
+  assert.equal(status, 200, body);
+  return claimsOf(body);
+}
 
 const checked = ['auth.users', 'public.companies', 'public.company_admins'];
 
@@ -52,11 +60,23 @@ describe('on Supabase Auth’s schema, with few privileges and row security ever
     assert.deepEqual(kept.map(({ name }) => name), ['auth.webauthn_credentials', 'public.companies']);
     for (const { reason } of kept) assert.match(reason, /: (GRANT|CREATE POLICY) /);
     await assertNoResidue(world, customer);
-    // With the rights that the reasons name, looking again clears both.
+    // With the rights that the reasons name, looking again clears both; each time another certificate says what is left.
+    const first = await certified(world, customer);
+    assert.deepEqual(first.kept.map(({ name }) => name), ['auth.webauthn_credentials', 'public.companies']);
+    await db.query(`grant select, delete on auth.webauthn_credentials to reclaim;
+      create policy reclaim_changes on auth.webauthn_credentials for all to reclaim using (true)`);
+    assert.equal((await world.run(['cascade', 'rescan', customer.id])).code, 0);
+    const next = await until('certified again', async () => {
+      const claims = await certified(world, customer);
+      return claims.replaces === first.jti && claims;
+    });
+    assert.deepEqual(next.kept.map(({ name }) => name), ['public.companies']);
+    const looked = async () => (await db.query('select rescan_at > reclaim.now() as later from reclaim.erasures where customer_id = $1', [customer.id]))[0].later;
+    assert.equal((await world.run(['cascade', 'rescan', customer.id])).code, 0);
+    await until('looked at again', looked);
+    assert.equal((await certified(world, customer)).jti, next.jti);
     await db.query(`grant select, update on public.companies, public.company_admins to reclaim;
       create policy reclaim_changes on public.companies for all to reclaim using (true);
-      grant select, delete on auth.webauthn_credentials to reclaim;
-      create policy reclaim_changes on auth.webauthn_credentials for all to reclaim using (true);
       create policy reclaim_changes on public.company_admins for all to reclaim using (true)`);
     assert.equal((await world.run(['cascade', 'rescan', customer.id])).code, 0);
     await until('cleared', async () => (await erased(world.server, customer)).participants.every(({ status }) => status === 'done'));

@@ -13,6 +13,8 @@ DECLARE
   v_left uuid[];
   v_found uuid[] := '{}';
   v_own record;
+  v_kept text[];
+  v_changed uuid[];
   v_p reclaim.cascade_participants;
 BEGIN
   v_count := 0;
@@ -31,6 +33,7 @@ BEGIN
     WHERE e.customer_id = ANY (v_ids);
   v_ids := ARRAY(SELECT one FROM unnest(v_ids) AS one WHERE NOT EXISTS (
     SELECT FROM reclaim.customer_customers c WHERE c.id = one AND c.status <> 'deleted'));
+  v_kept := ARRAY(SELECT reclaim.erasures_kept(v_ids));
   v_own := reclaim.rescan_owns(v_ids);
   trouble := v_own.trouble;
   UPDATE reclaim.erasures SET rescan_at = v_now + interval '1 hour' WHERE customer_id = ANY (v_own.failed);
@@ -56,9 +59,13 @@ BEGIN
     SELECT r.customer_id, r.participant FROM reclaim.cascade_receipts r JOIN reclaim.cascade_participants p ON p.name = r.participant
       WHERE r.customer_id = ANY (v_ids) AND r.status = 'done' AND p.kind = 'storage' AND p.enabled
     ON CONFLICT DO NOTHING;
+  -- Another certificate is due, too, when something is kept no longer, or something else is.
+  v_changed := v_found || v_own.changed || ARRAY(SELECT DISTINCT left(kept, 36)::uuid FROM (
+    (SELECT unnest(v_kept) EXCEPT SELECT reclaim.erasures_kept(v_ids)) UNION ALL
+    (SELECT reclaim.erasures_kept(v_ids) EXCEPT SELECT unnest(v_kept))) AS other (kept));
   UPDATE reclaim.erasures SET reopened_at = v_now, completed_at = NULL, certificate_id = NULL, rescan_at = NULL,
       settled_at = CASE WHEN NOT customer_id = ANY (v_found) THEN v_now END
-    WHERE customer_id = ANY (v_found || v_own.changed);
+    WHERE customer_id = ANY (v_changed);
   GET DIAGNOSTICS v_count = ROW_COUNT;
 END
 $$;

@@ -22,6 +22,8 @@ export const hold = (server, id, reason, options) => call('POST', '/hold')(serve
 export const unhold = call('DELETE', '/hold');
 export const ledger = call('GET', '/erasure');
 export const preview = call('GET', '/erasure?preview=1');
+export const certificate = call('GET', '/certificate');
+export const claimsOf = (jws) => JSON.parse(Buffer.from(jws.split('.')[1], 'base64url'));
 export const receipt = (server, id, participant, body, options) => call('POST', `/erasure/${participant}`)(server, id, { body, ...options });
 
 /** Moves the freeze that long into the past: 30 days and a minute are past the grace. */

@@ -29,7 +29,7 @@ export async function dumped(db) {
 /** What the customer's ledger lists as kept: whole tables, and single columns as 'schema.table.column'. */
 export async function keptOf(server, customer) {
   const { json } = await ledger(server, customer.id);
-  assert.equal(json.status, 'complete');
+  assert.equal(json.status, 'complete', JSON.stringify(json));
   const kept = json.participants.filter(({ status }) => status === 'kept');
   for (const entry of kept) assert.ok(entry.reason, `${entry.name} is kept without a reason`);
   return new Set(kept.map(({ name }) => unquoted(name)));
