@@ -116,7 +116,7 @@ BEGIN
         'e0000000-0000-4000-8000-000000000999'::uuid;
     IF NOT EXISTS (SELECT FROM reclaim.cascade_participants WHERE name = v_name) THEN
       PERFORM reclaim.cascade_add(v_name, v_table, 'customer_id', CASE WHEN v_number % 2 = 0 THEN 'tm_delete' END,
-        CASE WHEN v_number % 2 = 0 THEN '{name}'::text[] END, NULL, false, 'customer', v_labels[v_number]);
+        CASE WHEN v_number % 2 = 0 THEN '{*}'::text[] END, NULL, false, 'customer', v_labels[v_number]);
     END IF;
   END LOOP;
 END

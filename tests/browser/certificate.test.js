@@ -128,7 +128,7 @@ describe('the link of the last mail', () => {
     assert.match(said, /people\s+1 row emptied of what is personal\s/);
     assert.match(said, /letters\s+1 row only marked as deleted\s/);
     assert.match(said, /crm\s+5 rows\s[^\n]*, it is not known who reported it/);
-    assert.match(said, /public\.letters\s+1 row\s+its rows are marked as deleted and stay, with what they hold in name /);
+    assert.match(said, /public\.letters\s+1 row\s+its rows are marked as deleted and stay, with what they hold in name\b/);
     assert.match(said, /public\.invoices\.amount\s+12 rows\s+invoices are kept for ten years by law/);
     await look(page, 'certificate');
     const paper = await printed(page, 'certificate-print');

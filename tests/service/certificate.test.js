@@ -132,7 +132,7 @@ describe('a certificate', () => {
     const { body } = await ask(customer.id);
     const claims = claimsOf(body);
     assert.deepEqual(claims.participants.map(({ name, rows, how }) => [name, rows, how]), [['letters', 2, 'marked'], ['people', 3, 'emptied'], ['stamps', 3, 'emptied'], ['times', 3, 'emptied']]);
-    const stay = (names) => `its rows are marked as deleted and stay, with what they hold in ${names} (add --scrub to empty it)`;
+    const stay = (names) => `its rows are marked as deleted and stay, with what they hold in ${names}`;
     const kept = [
       { name: 'public.letters', kind: 'table', reason: stay('name, address, "Shoe size"'), rows: 2 },
       { name: 'public.people', kind: 'table', reason: stay('address, "Shoe size"'), rows: 1 },

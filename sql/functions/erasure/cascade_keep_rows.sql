@@ -23,7 +23,7 @@ BEGIN
           AND NOT EXISTS (SELECT FROM pg_index i WHERE i.indrelid = v_table AND i.indisprimary AND a.attnum = ANY (i.indkey::smallint[]))) AS c;
     CONTINUE WHEN v_names IS NULL;
     v_own := reclaim.cascade_keys(v_p, p_customers);
-    EXECUTE format('SELECT reclaim.erasure_keep(array_agg(k.customer), %L, ''table'', %L || k.names || '' (add --scrub to empty it)'', k.rows) FROM (
+    EXECUTE format('SELECT reclaim.erasure_keep(array_agg(k.customer), %L, ''table'', %L || k.names, k.rows) FROM (
         SELECT own.customer, concat_ws('', '', %s) AS names, count(*) AS rows FROM unnest($1, $2) AS own (key, customer)
           JOIN %s AS t ON t.%I = own.key::%s WHERE %s GROUP BY 1) AS k GROUP BY k.names, k.rows',
         v_table, v_words, v_names, v_table, v_p.customer_column, reclaim.cascade_type(v_p), v_any) USING v_own.keys, v_own.customers;
