@@ -3,10 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "erasure/journal_lines.h"
 #include "pg/arrays.h"
+#include "proof/digest_set.h"
 #include "proof/read_journal.h"
 
 #define HEADS_AT_ONCE 5000
+#define LINES_AT_ONCE 1000
 #define NONE SIZE_MAX
 
 static const struct statement audit_heads = {
@@ -19,7 +22,22 @@ static const struct statement audit_heads = {
     .columns = "size:int8",
 };
 
-const struct statement *const audit_journal_statements[] = {&audit_heads};
+static const struct statement audit_restores = {
+    .name = "audit_restores",
+    .sql = "SELECT pg_catalog.encode(hash, 'hex') AS hash FROM reclaim.journal_lines WHERE kind = 'restore'",
+    .params = 0,
+    .columns = "hash:text",
+};
+
+static const struct statement audit_lines = {
+    .name = "audit_lines",
+    .sql = "SELECT id, line, pg_catalog.encode(hash, 'hex') AS hash FROM reclaim.journal_lines WHERE id > $1::int8"
+           " ORDER BY id LIMIT $2::int8",
+    .params = 2,
+    .columns = "id:int8 line:text hash:text",
+};
+
+const struct statement *const audit_journal_statements[] = {&audit_heads, &audit_restores, &audit_lines};
 const size_t audit_journal_statement_count = COUNT_OF(audit_journal_statements);
 
 /* A line, and the one before it. */
@@ -93,6 +111,56 @@ static enum err list_line(void *context, const struct journal_line *line, struct
     return OK;
 }
 
+/* Whether the database knows of a restore that the journal does not: it is the copy of another instance, which has not written that
+ * down yet, or an export from before. */
+static enum err knows_more(struct log_verifier *v, const struct listing *l, bool *ret)
+{
+    struct pg_call call = {.ask = &audit_restores};
+    enum err e = verify_ask(v, &call, 1);
+    *ret = false;
+    for (int i = 0; i < call.rows && !e; i++) {
+        struct digest hash;
+        *ret |= digest_parse(pg_get(&call, i, 0), &hash) == OK && find(l, &hash) == NONE;
+    }
+    return e;
+}
+
+/* A line that Reclaim did not write proves nothing. */
+static enum err list_row(struct log_verifier *v, struct listing *l, const struct pg_call *rows, int row)
+{
+    struct journal_line line;
+    struct why why;
+    struct str text = pg_get(rows, row, 1);
+    if (journal_row_check(v->keys, pg_get_i64(rows, row, 0), text, pg_get(rows, row, 2), &why) ||
+        journal_line_read(text, &line, &why))
+        return OK;
+    enum err e = strcmp(line.installation, v->installation) == 0 ? list_line(l, &line, text) : OK;
+    journal_line_cleanup(&line);
+    return e;
+}
+
+static enum err list_missing(struct log_verifier *v, struct listing *l)
+{
+    AUTO(digest_set) struct digest_set ours = {0};
+    enum err e = OK;
+    for (size_t i = 0; i < l->count && !e; i++)
+        e = digest_set_add(&ours, &l->at[i].hash);
+    int64_t after = 0;
+    for (int count = LINES_AT_ONCE; !e && count == LINES_AT_ONCE;) {
+        struct pg_call rows = {.ask = &audit_lines, .args = {pg_i64(after), pg_i64(LINES_AT_ONCE)}};
+        if ((e = verify_ask(v, &rows, 1)))
+            break;
+        count = rows.rows;
+        for (int i = 0; i < count && !e; i++) {
+            struct digest hash;
+            after = pg_get_i64(&rows, i, 0);
+            if (digest_parse(pg_get(&rows, i, 2), &hash) == OK && !digest_set_has(&ours, &hash))
+                e = list_row(v, l, &rows, i);
+        }
+    }
+    return e;
+}
+
 static enum err ask_heads(struct log_verifier *v, struct buf *sizes, struct buf *hashes)
 {
     const char *size_list = array_end(sizes), *hash_list = array_end(hashes);
@@ -107,13 +175,17 @@ static enum err ask_heads(struct log_verifier *v, struct buf *sizes, struct buf 
     return e;
 }
 
-static enum err compare_heads(struct log_verifier *v, const struct listing *l, int64_t *ret_heads)
+static enum err compare_heads(struct log_verifier *v, struct listing *l, int64_t *ret_heads)
 {
+    bool more;
+    size_t count = l->count; /* what the journal lists is compared */
+    enum err e = knows_more(v, l, &more);
+    if (!e && more)
+        e = list_missing(v, l);
     AUTO(buf) struct buf sizes = buf_new((size_t)1024 * 1024);
     AUTO(buf) struct buf hashes = buf_new((size_t)1024 * 1024);
-    enum err e = OK;
     int waiting = 0;
-    for (size_t i = 0; i < l->count && !e; i++) {
+    for (size_t i = 0; i < count && !e; i++) {
         char hex[DIGEST_HEX_LEN + 1];
         if (l->at[i].size == 0 || l->at[i].lost)
             continue;

@@ -1,5 +1,5 @@
 /* Compares the sealed log with a journal outside the database: heads that are in the journal and not in the database were removed,
- * with everything under them. */
+ * with everything under them. Those that a restore lost are not missed, once a signed line of the journal or of the database says so. */
 #ifndef ERASURE_AUDIT_JOURNAL_H
 #define ERASURE_AUDIT_JOURNAL_H
 
