@@ -6,6 +6,7 @@
 #include "cli/commands.h"
 #include "erasure/audit_journal.h"
 #include "erasure/audit_receipts.h"
+#include "recovery/audit_verify.h"
 
 #define STATEMENT_NS (600 * NS_PER_S)
 
@@ -60,6 +61,8 @@ enum err audit_log_command(struct command_context *c)
     e = log_verify(&v);
     if (!e)
         e = audit_receipts(&v);
+    if (!e)
+        e = audit_verify(&v);
     if (e)
         why_set(&c->why, e, "the sealed log cannot be read (%s)", err_name(e));
     else

@@ -481,6 +481,7 @@ enum err log_verify(struct log_verifier *v)
     if (epoch < w.before.epoch)
         verify_report(v, "changed: the epoch in reclaim.installation is before that of the head of size %lld",
                       (long long)w.before.size);
+    v->gone_before_s = w.gone_before_s;
     for (bool more = true; more && !e;)
         e = check_page(v, &w, &after, &more);
     return e ? e : check_rows(v, &w, after);

@@ -16,8 +16,9 @@ struct log_verifier {
     void *context;
     /* The result: */
     int64_t leaves, heads, findings;
-    int64_t expired;  /* leaves whose rows retention removed */
-    int64_t unsealed; /* rows that are not sealed yet */
+    int64_t expired;       /* leaves whose rows retention removed */
+    int64_t unsealed;      /* rows that are not sealed yet */
+    int64_t gone_before_s; /* rows made before may have been removed by retention */
     struct proof_key_set set;
     char installation[INSTALLATION_ID_LEN + 1];
 };

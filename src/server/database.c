@@ -27,6 +27,7 @@
 #include "gate/sessions.h"
 #include "limits/store.h"
 #include "pg/arrays.h"
+#include "recovery/audit_verify.h"
 #include "recovery/cleanup.h"
 #include "recovery/probe.h"
 #include "sandbox/clock.h"
@@ -399,6 +400,7 @@ enum err database_check_statements(struct pg *pg, const struct orphan_statements
         {verify_log_statements, verify_log_statement_count},
         {audit_journal_statements, audit_journal_statement_count},
         {audit_receipts_statements, audit_receipts_statement_count},
+        {audit_verify_statements, audit_verify_statement_count},
         {storage_statements, storage_statement_count},
         {console_statements, console_statement_count},
         {calls_statements, calls_statement_count},

@@ -5,11 +5,13 @@ import assert from 'node:assert/strict';
 import { sign } from 'node:crypto';
 import { after, before, describe, it } from 'node:test';
 
+import { assertDeleted, assertRefused, mailedCode, requestCode, validate, wrong } from './lib/cleanup.js';
 import { addCustomer, asAdmin, assertError, env, scene } from './lib/customers.js';
 import { addMany, addServices, erased, expire, fillServices, ledger, metric, remove } from './lib/erasure.js';
 import { Hostile, shuffled } from './lib/hostile.js';
 import { request } from './lib/http.js';
 import { proofKey } from './lib/journal.js';
+import { address, addUser } from './lib/people.js';
 import { temporaryDirectory } from './lib/place.js';
 import { seeded } from './lib/random.js';
 import { run, serve } from './lib/reclaim.js';
@@ -42,6 +44,18 @@ const command = async (...args) => {
   assert.equal(done.code, 0, done.stderr);
 };
 
+/** Registrations that are deleted, that wait for their code, and refusals: of an address and of a code. */
+async function cleanUpSome(count) {
+  for (let n = 0; n < count; n++) {
+    const [user, waits] = [await addUser(db), await addUser(db)];
+    const code = await mailedCode(server, provider, user.email);
+    assertRefused(await validate(server, user.email, wrong(code)), 'cleanup-v1', '002');
+    assertDeleted(await validate(server, user.email, code), 'cleanup-v1', user);
+    await mailedCode(server, provider, waits.email);
+    assertRefused(await requestCode(server, address('nobody')), 'cleanup-v1', '004');
+  }
+}
+
 /** Rows of every kind: of two keys, a participant that keeps its data, a certificate that replaces another, and a floor. */
 before(async () => {
   ({ cluster, db, server, provider } = await scene(stage));
@@ -51,6 +65,7 @@ before(async () => {
   await db.query(`insert into reclaim.auth_cleanup_events (log_id, correlation_id, email_hash, network_hash, kind, outcome, detail, sqlstate, constraint_name, counted_from)
     select n, case when n % 3 > 0 then gen_random_uuid() end, 'hash ' || n, 'network ' || n, 'refusals', 'refused', case when n % 2 = 0 then 'tier' end,
       case when n % 5 = 0 then '40001' end, case when n % 7 = 0 then 'a constraint' end, case when n % 2 = 0 then clock_timestamp() end from generate_series(1, 20) n`);
+  await cleanUpSome(3);
   await eraseSome(3);
   await command('key-set', '--rotate');
   await eraseSome(3);

@@ -6,7 +6,7 @@
 import assert from 'node:assert/strict';
 import { createHash, generateKeyPairSync, sign } from 'node:crypto';
 
-const tables = ['customer_log', 'auth_cleanup_events', 'receipt_facts', 'erasure_certificates', 'cascade_receipts', 'erasures',
+const tables = ['customer_log', 'auth_cleanup_events', 'auth_cleanup_log', 'receipt_facts', 'erasure_certificates', 'cascade_receipts', 'erasures',
   'sealed_leaves', 'sealed_heads', 'sealed_sources', 'installation'];
 /** Of tables with leaves: the source that a leaf names. */
 const sourceOf = { customer_log: 'customer', auth_cleanup_events: 'cleanup', receipt_facts: 'receipt', erasure_certificates: 'certificate' };
@@ -18,6 +18,7 @@ const columns = {
   customer_log: ['id', 'customer_id', 'action', 'actor', 'actor_id', 'actor_role', 'outcome', 'correlation_id', 'created_at'],
   auth_cleanup_events: ['id', 'log_id', 'correlation_id', 'email_hash', 'network_hash', 'kind', 'outcome', 'detail', 'sqlstate',
     'constraint_name', 'count', 'counted_from', 'created_at'],
+  auth_cleanup_log: ['correlation_id', 'email_hash', 'ip_hash', 'step', 'status', 'error_code', 'orphan_classification', 'created_at', 'updated_at'],
   receipt_facts: ['id', 'customer_id', 'participant', 'kind', 'status', 'rows', 'late_rows', 'first_tried_at', 'done_at', 'late_at',
     'reason', 'how', 'reported_by', 'created_at'],
   erasure_certificates: ['id', 'certificate_id', 'customer_id', 'fact', 'jws', 'completed_at'],
@@ -153,6 +154,7 @@ export class Hostile {
     if (type === 'bytea') return is ? this.#pick([`set_byte(${column}, 0, get_byte(${column}, 0) # ${days})`, `substr(${column}, 2)`]) : `'\\x00'`;
     if (type === 'bigint' || type === 'integer') return is ? this.#pick([`${column} + ${days * 1000}`, `-${column} - ${days}`, `${column} * 1000 + 1`]) : `${days}`;
     if (column === 'jws') return `overlay(jws placing case when substr(jws, ${100 + days}, 1) = 'A' then 'B' else 'A' end from ${100 + days} for 1)`;
+    if (table === 'auth_cleanup_log' && column === 'status') return this.#pick(['pending', 'completed', 'failed'].filter((status) => status !== row.status).map((status) => `'${status}'`));
     if (column === 'status') return this.#pick(['done', 'kept', 'pending', 'failed'].filter((status) => status !== row.status).map((status) => `'${status}'`));
     return is ? this.#pick([`${column} || ' '`, `'${this.#hex(8)}'`, `upper(${column}) || reverse(${column})`]) : `'${this.#hex(8)}'`;
   }
@@ -174,6 +176,7 @@ export class Hostile {
     const row = this.#of(table);
     await this.#do(`delete from reclaim.${table} where ${this.#where(table, row)}`);
     const what = `${table} removed where ${this.#where(table, row)}`;
+    if (table === 'auth_cleanup_log') return { what, names: 'removed: the row of auth_cleanup_log that row' };
     if (table !== 'sealed_heads') return { what, names: this.#named(table, row) };
     const next = this.#rows.sealed_heads.find(({ size }) => size > row.size);
     const first = this.#rows.sealed_heads.findLast(({ size }) => size < row.size)?.size ?? 0;
@@ -268,6 +271,17 @@ export class Hostile {
     return { what: `certificate ${row.id} inserted, as ${like.id}`, names: `inserted: row ${row.id} of erasure_certificates` };
   }
 
+  /** The same once more, or of another request. */
+  async #insertLog() {
+    const like = this.#of('auth_cleanup_log');
+    const row = { id: Math.max(...this.#rows.auth_cleanup_log.map(({ id }) => id)) + 1 + this.#draw.below(50) };
+    const names = columns.auth_cleanup_log.join(', ');
+    const request = this.#pick(['correlation_id', `'${this.#uuid()}'`]);
+    await this.#do(`insert into reclaim.auth_cleanup_log (id, ${names}) overriding system value
+      select $1, ${names.replace('correlation_id', request)} from reclaim.auth_cleanup_log where id = $2`, [row.id, like.id]);
+    return { what: `row ${row.id} of auth_cleanup_log inserted, as ${like.id} of ${request}`, names: this.#named('auth_cleanup_log', row) };
+  }
+
   /** Two rows have each other's content, or each other's id. */
   async #swap(table, names, by, wanted) {
     const [one, other] = this.#two(table, names, wanted);
@@ -351,18 +365,19 @@ export class Hostile {
     const later = () => `${1 + this.#draw.below(500)}`;
     return [
       ...Object.entries(columns).flatMap(([table, names]) => names.map((column) => () => this.#change(table, column))),
-      ...['customer_log', 'auth_cleanup_events', 'receipt_facts', 'erasure_certificates', 'cascade_receipts', 'erasures', 'sealed_leaves', 'sealed_heads']
+      ...['customer_log', 'auth_cleanup_events', 'auth_cleanup_log', 'receipt_facts', 'erasure_certificates', 'cascade_receipts', 'erasures', 'sealed_leaves', 'sealed_heads']
         .map((table) => () => this.#remove(table)),
       ...sealed.flatMap((table) => [true, false].map((moves) => () => this.#removeWithLeaf(table, moves))),
       () => this.#removeBatch(),
       ...[...events, 'receipt_facts'].flatMap((table) => ['low', 'high'].flatMap((where) =>
         ['none', 'end', 'place'].map((leaf) => () => this.#insert(table, where, leaf)))),
       ...events.map((table) => () => this.#insertTwin(table)),
+      () => this.#insertLog(),
       () => this.#insertReceipt(true),
       () => this.#insertReceipt(false),
       () => this.#insertErasure(),
       () => this.#insertCertificate(),
-      ...[...events, 'receipt_facts'].map((table) => () => this.#swap(table, contents(table), 'id')),
+      ...[...events, 'auth_cleanup_log', 'receipt_facts'].map((table) => () => this.#swap(table, contents(table), 'id')),
       () => this.#swap('erasure_certificates', ['fact', 'jws'], 'id'),
       () => this.#swap('erasure_certificates', ['jws'], 'id'),
       () => this.#swap('erasures', ['requested_at', 'completed_at', 'settled_at', 'certificate_id', 'address_hash'], 'customer_id'),

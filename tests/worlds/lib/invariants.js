@@ -56,4 +56,6 @@ export async function assertInvariants(world, deleted) {
   await Promise.all(running.map(withoutBusyThread));
   assert.deepEqual(troubles(world), [], 'lines at warn or above');
   assert.deepEqual(await leaks(world, deleted), [], 'where something personal is left');
+  const audit = await world.run(['audit', 'verify']);
+  assert.equal(audit.code, 0, audit.stdout + audit.stderr);
 }
