@@ -34,24 +34,26 @@ const wasFilled = 'the journal was empty: it was filled from the database';
 /** Has journals looked at now, not in a minute: a lost connection could mean another database. */
 const loseConnections = (db) => db.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = current_database() and application_name = 'reclaim'`);
 
-/** A database with an erased customer, and homes of instances. */
-async function prepare() {
-  const db = await cluster.database(stage);
-  assert.equal((await run(stage, ['migrate'], { database: db })).code, 0);
-  await addServices(stage, db, ['contact']);
-  const homes = [temporaryDirectory(stage), temporaryDirectory(stage)];
+/** A database, and homes of instances. What they start ends with the scope: the cluster has room for some only. */
+async function prepare(scope) {
+  const db = await cluster.database(scope);
+  assert.equal((await run(scope, ['migrate'], { database: db })).code, 0);
+  await addServices(scope, db, ['contact']);
+  const homes = [temporaryDirectory(scope), temporaryDirectory(scope)];
   return {
     db,
     homes,
-    start: (n = 0, more = {}) => serve(stage, { database: db, env, directory: homes[n], ...more }),
-    run: (args, n = 0) => run(stage, args, { database: db, directory: homes[n] }),
+    start: (n = 0, more = {}) => serve(scope, { database: db, env, directory: homes[n], ...more }),
+    run: (args, n = 0) => run(scope, args, { database: db, directory: homes[n] }),
   };
 }
 
 describe('a journal', () => {
+  const own = new Stage();
+  after(() => own.end());
   let scene, servers, customer;
   before(async () => {
-    scene = await prepare();
+    scene = await prepare(own);
     servers = [await scene.start(0)];
     customer = await eraseSomeone(scene.db, servers[0]);
   });
@@ -125,6 +127,8 @@ describe('a journal', () => {
 });
 
 describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
+  const own = new Stage();
+  after(() => own.end());
   let scene, ages;
   const dayMs = 86_400_000;
   const customersIn = (lines) => lines.map((line) => JSON.parse(line.split('\t')[0])).filter(({ kind }) => kind === 'erasure').map(({ customer }) => customer);
@@ -132,7 +136,7 @@ describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
 
   /** 35 days, which is what backups are kept by default, have passed since one file was last written to, but not a day more since all of its lines. */
   before(async () => {
-    scene = await prepare();
+    scene = await prepare(own);
     const server = await scene.start();
     ages = new Map();
     for (const days of [36.5, 35.2, 34.5, 0]) ages.set((await eraseSomeone(scene.db, server)).id, days);
@@ -202,6 +206,8 @@ describe('a journal of more than RECLAIM_BACKUP_RETENTION', () => {
 });
 
 describe('a row of reclaim.journal_lines that is no signed line', () => {
+  const own = new Stage();
+  after(() => own.end());
   let scene, server, mark, last;
   const verifies = async (n) => {
     const verified = await scene.run(['journal', 'verify'], n);
@@ -209,7 +215,7 @@ describe('a row of reclaim.journal_lines that is no signed line', () => {
   };
 
   before(async () => {
-    scene = await prepare();
+    scene = await prepare(own);
     server = await scene.start();
     await eraseSomeone(scene.db, server);
     mark = `hostile-${randomBytes(8).toString('hex')}`;
@@ -255,9 +261,11 @@ describe('a row of reclaim.journal_lines that is no signed line', () => {
 });
 
 describe('a start is refused, with the place,', () => {
+  const own = new Stage();
+  after(() => own.end());
   let scene;
   before(async () => {
-    scene = await prepare();
+    scene = await prepare(own);
     const server = await scene.start();
     await eraseSomeone(scene.db, server);
     await server.stop();
@@ -306,13 +314,13 @@ describe('a start is refused, with the place,', () => {
 });
 
 describe('a database that was restored', () => {
-  it('is noticed by the instance whose journal has more, and then by all', async () => {
-    const { db, homes, start, run: command } = await prepare();
+  it('is noticed by the instance whose journal has more, and then by all', async (t) => {
+    const { db, homes, start, run: command } = await prepare(t);
     let servers = [await start(0), await start(1)];
     const customer = await addCustomer(db);
     await fillServices(db, customer, 2, ['contact']);
     await servers[1].stop(); // its journal stays behind
-    const backup = dumpOf(stage, db);
+    const backup = dumpOf(t, db);
     await backup.take();
     assert.equal((await remove(servers[0], customer.id)).status, 200);
     await erased(servers[0], customer);
@@ -343,11 +351,11 @@ describe('a database that was restored', () => {
     for (const server of servers) assert.equal(await readyz(server), 'ready');
   });
 
-  it('is noticed when nobody was erased since, so that events are newer all the same', async () => {
-    const { db, start, run: command } = await prepare();
+  it('is noticed when nobody was erased since, so that events are newer all the same', async (t) => {
+    const { db, start, run: command } = await prepare(t);
     let server = await start();
     const customer = await addCustomer(db);
-    const backup = dumpOf(stage, db);
+    const backup = dumpOf(t, db);
     await backup.take();
     for (const act of [freeze, recover]) assert.equal((await act(server, customer.id)).status, 200);
     await until('sealed', async () => (await db.query(`select from reclaim.sealed_leaves l join reclaim.customer_log c on l.source = 'customer' and l.fact_id = c.id where c.customer_id = $1 and c.action = 'recover'`, [customer.id])).length);
@@ -367,11 +375,11 @@ describe('a database that was restored', () => {
     assert.ok(event.epoch > newest.epoch || (event.epoch === newest.epoch && event.sequence > newest.sequence), JSON.stringify({ event, newest }));
   });
 
-  it('is noticed by a server that ran through it', async () => {
-    const { db, start, run: command } = await prepare();
+  it('is noticed by a server that ran through it', async (t) => {
+    const { db, start, run: command } = await prepare(t);
     const server = await start();
     const customer = await addCustomer(db);
-    const backup = dumpOf(stage, db);
+    const backup = dumpOf(t, db);
     await backup.take();
     assert.equal((await remove(server, customer.id)).status, 200);
     await erased(server, customer);
@@ -382,13 +390,13 @@ describe('a database that was restored', () => {
     await erased(server, customer);
   });
 
-  it('in place, so that no connection was lost, is noticed by every server at once', async () => {
-    const { db, start, run: command } = await prepare();
+  it('in place, so that no connection was lost, is noticed by every server at once', async (t) => {
+    const { db, start, run: command } = await prepare(t);
     const servers = [await start(0), await start(1)];
     const customer = await addCustomer(db);
-    const key = await addKey(stage, db, customer);
+    const key = await addKey(t, db, customer);
     for (const server of servers) assert.equal((await gate(server, asKey(key))).status, 200);
-    const backup = dumpOf(stage, db);
+    const backup = dumpOf(t, db);
     await backup.take();
     assert.equal((await remove(servers[0], customer.id)).status, 200);
     await erased(servers[0], customer);
@@ -403,11 +411,11 @@ describe('a database that was restored', () => {
     await erased(servers[0], customer);
   });
 
-  it('is noticed by a server whose clock is ahead by more than backups are kept', async () => {
-    const { db, start } = await prepare();
+  it('is noticed by a server whose clock is ahead by more than backups are kept', async (t) => {
+    const { db, start } = await prepare(t);
     let server = await start();
     const customer = await addCustomer(db);
-    const backup = dumpOf(stage, db);
+    const backup = dumpOf(t, db);
     await backup.take();
     assert.equal((await remove(server, customer.id)).status, 200);
     await erased(server, customer);
@@ -417,11 +425,11 @@ describe('a database that was restored', () => {
     await says(server, 'restored');
   });
 
-  it('is noticed by a command that deletes, before any server has looked', async () => {
-    const { db, start, run: command } = await prepare();
+  it('is noticed by a command that deletes, before any server has looked', async (t) => {
+    const { db, start, run: command } = await prepare(t);
     const server = await start();
     const [customer, other] = [await addCustomer(db), await addCustomer(db)];
-    const backup = dumpOf(stage, db);
+    const backup = dumpOf(t, db);
     await backup.take();
     assert.equal((await remove(server, customer.id)).status, 200);
     await erased(server, customer);
@@ -435,11 +443,11 @@ describe('a database that was restored', () => {
     assert.equal(await statusOf(db, other), 'active');
   });
 
-  it('is noticed once the journal can be read, whatever other instances have written meanwhile', async () => {
-    const { db, homes, start } = await prepare();
+  it('is noticed once the journal can be read, whatever other instances have written meanwhile', async (t) => {
+    const { db, homes, start } = await prepare(t);
     const server = await start();
     const [customer] = [await eraseSomeone(db, server), await eraseSomeone(db, server)];
-    const backup = dumpOf(stage, db);
+    const backup = dumpOf(t, db);
     await backup.take();
     await eraseSomeone(db, server);
     const [file] = filesOf(homes[0]);
@@ -456,11 +464,11 @@ describe('a database that was restored', () => {
     for (const one of [server, other]) await says(one, 'restored');
   });
 
-  it('is replayed with what an instance records in the last moment', async () => {
-    const { db, homes, start, run: command } = await prepare();
+  it('is replayed with what an instance records in the last moment', async (t) => {
+    const { db, homes, start, run: command } = await prepare(t);
     const server = await start();
     const [first, second] = [await addCustomer(db), await addCustomer(db)];
-    const backup = dumpOf(stage, db);
+    const backup = dumpOf(t, db);
     await backup.take();
     const exported = ['first', 'second'].map((name) => path.join(homes[0], name));
     for (const [n, customer] of [first, second].entries()) {
@@ -472,7 +480,7 @@ describe('a database that was restored', () => {
     await backup.restore();
     assert.equal((await command(['journal', 'import', exported[0]], 1)).code, 0);
     const late = fs.readFileSync(exported[1], 'utf8').slice(fs.readFileSync(exported[0], 'utf8').length).trimEnd().split('\n');
-    const instance = await db.session(stage, 'an instance');
+    const instance = await db.session(t, 'an instance');
     await instance.query('begin');
     await instance.query('select reclaim.journal_lose($1, $2)', [late.map((line) => createHash('sha256').update(line).digest('hex')), late]);
     const replay = command(['replay-erasures', '--journal', exported[0]], 1);
@@ -484,8 +492,8 @@ describe('a database that was restored', () => {
     for (const customer of [first, second]) assert.equal(await statusOf(db, customer), 'deleted');
   });
 
-  it('is told apart from one whose newest part was removed: the journal lists the heads', async () => {
-    const { db, start, run: command } = await prepare();
+  it('is told apart from one whose newest part was removed: the journal lists the heads', async (t) => {
+    const { db, start, run: command } = await prepare(t);
     const server = await start();
     await eraseSomeone(db, server);
     await until('another head', async () => Number((await db.query('select count(*) from reclaim.sealed_heads'))[0].count) > 1);
